@@ -61,7 +61,9 @@ class LongestFirst extends BaseSequencer {
 
 const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
-/** These tests install programs, need root or start their own topology. The variable beside a test turns it on. */
+/**
+ * These tests install programs, need root or start their own topology. The variable beside a test turns the test on.
+ */
 const onlyWhenAsked = Object.entries({
   PETREL_TEST_IMAGE: 'test/deploy/*.long.test.ts',
   PETREL_TEST_FRESH: 'test/dev/fresh.long.test.ts',
@@ -74,7 +76,7 @@ const onlyWhenAsked = Object.entries({
 const folder = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /**
- * Lets tests import the build of a source file in a run of the whole short tier, which always follows a build. Node
+ * Lets tests import the build of a source file when the whole short tier runs, which always happens after a build. Node
  * loads these modules itself, which takes less processor time than a transformation in this process.
  */
 const built: Plugin = {
@@ -121,8 +123,8 @@ export default defineConfig({
         include: ['test/**/*.test.ts'],
         // In the short tier, the short browser tests run in parallel with the other tests.
         exclude: [long, ...(quick ? [] : [ui])],
-        // The target machines have two cores. The limit is twice that, because a test file mostly waits for the
-        // processes that it started.
+        // The target machines have two cores. The limit is twice the number of cores, because a test file mostly waits
+        // for the processes that it started.
         maxWorkers: 4,
         isolate: false,
       }),

@@ -27,7 +27,7 @@ const median = (values: readonly number[]) => {
   return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 };
 
-/** A p99 varies more than a mean, so the budget of a p99 is this many times larger. */
+/** The budget of a p99 is this many times larger than that of a mean, because a p99 varies more. */
 const tail_slack_times = 3;
 
 function figuresOf({ scenarios, latencies, findings }: Results, budget: number): Map<string, Figure> {
@@ -46,7 +46,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // Other load on the machine slows both sides of a run, so this ratio varies less than the CPU time itself.
+    // This ratio varies less than the CPU time itself, because other load on the machine slows both sides of a run.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
@@ -59,8 +59,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If the floor server could not keep up with the rate either, the machine was too slow, so the highest latencies do
-    // not count.
+    // Ignores the highest latencies if the floor server could not keep up with the rate either, because the machine was
+    // then too slow.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,
@@ -81,7 +81,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
 
 /**
  * Compares medians over the runs of each side. `budget` says how much worse a value may become, as a share of the
- * value. Values that only one side has are left out.
+ * value. Leaves out values that only one side has.
  */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {
   const [old, now] = [before, after].map((runs) => runs.map((run) => figuresOf(run, budget))) as [

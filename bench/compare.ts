@@ -36,9 +36,7 @@ function git(...args: readonly string[]): string {
   return stdout.trim();
 }
 
-/**
- * Checks the commit out to a folder. The copy uses our installed packages if both lock files are the same.
- */
+/** Checks the commit out to a folder. The copy uses our installed packages if both commits have the same lock file. */
 function checkOut(commit: string, folder: string): void {
   git('worktree', 'add', '--detach', '--quiet', folder, commit);
   const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');

@@ -4,7 +4,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** The numbers of Postgres rows, messages and reactions that one call adds. Later calls remove the reactions again. */
+/** How many rows of Postgres, messages and reactions one call adds. Later calls remove the reactions again. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -46,8 +46,8 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // Leaves out scenarios that measure a call on growing data or beside idle polls. Other scenarios measure the same
-    // calls alone.
+    // Leaves out scenarios that measure a call on growing data or beside idle polls, because other scenarios measure
+    // the same calls alone.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');
@@ -78,7 +78,7 @@ export function costsOf({
       message: rounded('bytes of a hot message'),
       update: rounded('bytes of a pending update'),
       reaction: rounded('bytes of a reaction among few'),
-      // The measured chat contains one message.
+      // Subtracts the one message that the measured chat contains.
       chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
       bot: rounded('bytes of a bot'),
       request: rounded('bytes of a remembered request'),

@@ -3,11 +3,11 @@ import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/
 import { whole } from '../src/loadtest/table.js';
 import { shareOf } from '../src/loadtest/verdict.js';
 
-/** The share of its core above which a server counts as fully loaded. */
+/** A server counts as fully loaded if it uses more than this share of its core. */
 const saturated = 0.9;
 /** The limit for p99 at half of the service's rate, as a multiple of the p99 of the floor server. */
 const p99_times_max = 3;
-/** The timer of the load generator cannot distinguish latencies below this many ms. */
+/** The timer of the load generator cannot tell latencies below this many ms apart. */
 export const p99_ms_precision = 1;
 
 /** The share of the offered rate that must be answered before latencies are compared. */

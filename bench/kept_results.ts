@@ -9,7 +9,7 @@ export const kept_bytes_max = 32 * 1024 * 1024;
 
 const ownName = /^\d{8}T\d{6}Z-[0-9a-z]{1,40}\.json$/;
 
-/** The names begin with the time of the run, so that their order is the order of the runs. */
+/** A name begins with the time of the run, so that the names have the same order as the runs. */
 const nameOf = ({ made_at, commit }: Results): string =>
   `${made_at.slice(0, 19).replace(/[-:]/g, '')}Z-${/^[0-9a-f]+/.exec(commit)?.[0] ?? 'unknown'}.json`;
 

@@ -42,8 +42,9 @@ async function turn(
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // Lets the load generator use any core: at half of the rate, no process needs a core of its own. On a core shared
-      // with Redis, Postgres and the flusher, its timers would use a third of the time and distort the latencies.
+      // Lets the load generator use any core, because no process needs a core of its own at half of the rate. On a core
+      // that is shared with Redis, Postgres and the flusher, the timers of the load generator would use a third of the
+      // time and distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });

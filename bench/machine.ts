@@ -35,7 +35,7 @@ export async function machineOf(
     redis,
     postgres,
     placement,
-    // Other programs on the machine affect every result.
+    // Records the load average, because other programs on the machine affect every result.
     load_average: Number((loadavg()[0] ?? 0).toFixed(1)),
   };
 }

@@ -64,8 +64,8 @@ export function sidesOf({ base, subject, labels }: Prepared, peers: readonly Nam
 }
 
 /**
- * Waits until Postgres has all changes, so that no round includes work of an earlier one. Returns the number of seconds
- * waited.
+ * Waits until all changes are in Postgres, so that no round includes work of an earlier round. Returns how many seconds
+ * it waited.
  */
 export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 'signal'>): Promise<number> {
   const since = performance.now();
@@ -169,8 +169,8 @@ async function playRound(
     const after = await reading();
     const journal = await watch.journalLength();
     if (counted) {
-      // The load tool drops in-flight requests when its time is over, so more calls may have been applied than were
-      // answered.
+      // Allows for more applied calls than answers, because the load tool drops in-flight requests when its time is
+      // over.
       const applied = (after.versions - before.versions) / scenario.versions;
       expect(
         applied >= result.requests && applied <= result.requests + connections,

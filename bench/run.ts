@@ -70,7 +70,7 @@ async function bench(given: Options): Promise<void> {
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));
-  // A failure here must not leave started processes running.
+  // Aborts the run after an unexpected error, so that no started process keeps running.
   process.on('uncaughtException', (error) => interrupted.abort(error));
   const late = setTimeout(
     () => interrupted.abort(new Error(`the run took longer than ${options.within} minutes plus one`)),
@@ -93,7 +93,7 @@ async function bench(given: Options): Promise<void> {
   } catch (error) {
     const reason = (interrupted.signal.aborted ? interrupted.signal.reason : error) as Error;
     progress.end();
-    // Reports the results so far, because they may have taken an hour.
+    // Reports the results that are already complete, because they may have taken an hour.
     found.ended = reason.message;
     const { costs: _, ...rest } = options;
     write(rest, results());

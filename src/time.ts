@@ -24,11 +24,14 @@ export interface SleepOptions {
  * or change. Signatures, expiries, retries and removal by age use `now`. Intervals use `monotonic`.
  */
 export abstract class Time {
-  /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer from Redis. */
+  /**
+   * The difference between Unix time and the monotonic clock, in ms. Undefined until Redis has answered for the first
+   * time.
+   */
   #offsetMs: number | undefined;
 
   /**
-   * Returns the Unix time of the machine in ms. Use it only for values that other machines do not see, such as
+   * Returns the Unix time of the machine in ms. Use this time only for values that other machines do not see, such as
    * the time of a log line.
    */
   abstract machine(): number;
@@ -42,7 +45,7 @@ export abstract class Time {
   /** Calls `work` every `ms` milliseconds. */
   abstract every(ms: number, work: () => void): Timer;
 
-  /** Stops a timer. Does nothing without a timer, or if the timer has fired. */
+  /** Stops a timer. Does nothing if there is no timer, or if the timer has already fired. */
   abstract cancel(timer: Timer | undefined): void;
 
   /** Calls `work` after the events of this turn of the event loop. */
@@ -58,8 +61,8 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the reply of TIME. Redis sent the reply between the two readings of the monotonic clock. If the
-   * reply was late, only a range of times is known, and the clock moves to the nearest time in the range. Returns false
+   * Sets `now` from the reply of TIME. Redis sent the reply between two readings of the monotonic clock. If the reply
+   * was late, the time is known only as a range, and the clock moves to the nearest time in this range. Returns false
    * for a late reply.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
@@ -109,7 +112,7 @@ export abstract class Time {
 
   /**
    * Returns the milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1.
-   * Periodic tasks that wait this long wake an idle process together.
+   * Periodic tasks that wait this long all wake an idle process at the same moment.
    */
   // Adds a millisecond, because a timer may fire up to 1 ms early and would then fire twice.
   untilNext(everyMs: number): number {

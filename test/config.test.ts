@@ -205,6 +205,6 @@ test('an unknown variable that resembles a setting is reported with the name of 
     REDIS_URL_FILE: 'x',
   };
   expect(misspelt(others)).toEqual([]);
-  // Kubernetes sets variables with names such as PETREL_PORT to the address of a service.
+  // Kubernetes sets variables with names such as PETREL_PORT. Their values are addresses of services.
   expect(misspelt({ PETREL_PORT: 'tcp://10.0.0.1:80' })).toEqual([]);
 });

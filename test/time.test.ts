@@ -1,4 +1,4 @@
-/** Tests that the clock of a node follows Redis, and that a late answer moves it no further than necessary. */
+/** Tests that the clock of a node follows Redis, and that a late answer moves the clock no further than necessary. */
 import { beforeEach, expect, test } from 'vitest';
 import { VirtualTime } from './support/virtual_time.js';
 
@@ -12,7 +12,7 @@ const offset = () => time.now() - time.monotonic() - base;
 /** Makes the answer of a Redis server whose clock shows `ms` milliseconds. */
 const answer = (ms: number) => [String(Math.floor(ms / 1_000)), String((ms % 1_000) * 1_000)] as const;
 const base = 1_700_000_000_000;
-/** Sends a request at `sent`. A server whose clock is `ahead` of `base` answers it at `made`. */
+/** Sends a request at `sent`. A server answers it at `made`. The clock of this server is ahead of `base` by `ahead`. */
 function ask(sent: number, made: number, got: number, ahead = 0): boolean {
   return time.follow(answer(base + made + ahead), sent, got);
 }
@@ -41,7 +41,7 @@ test.each([
 
 test('a late Redis answer moves the clock no further than necessary', () => {
   ask(1_000, 1_001, 1_002);
-  // Another server, an hour ahead, answered between 10 s and 13 s.
+  // Another server, whose clock is an hour ahead, answered between 10 s and 13 s.
   ask(10_000, 11_500, 13_000, 3_600_000);
   expect(offset()).toBe(3_600_000 - 1_500);
   ask(20_000, 21_500, 23_000, -3_600_000);

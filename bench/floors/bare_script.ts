@@ -1,5 +1,6 @@
 /**
- * Calls a script with minimal work in the client: keys and arguments are prepared once, and each call replaces a few.
+ * Calls a script with minimal work in the client. Keys and arguments are prepared once, and each call replaces only a
+ * few of them.
  */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';

@@ -1,7 +1,7 @@
 /**
  * Does the work of a floor for one call: parses the JSON, packs the records, calls the script by its hash through the
- * service's Redis client, and writes the JSON answer. A floor serves one bot, or the people passed to it, and checks
- * nothing.
+ * service's Redis client, and writes the JSON answer. A floor serves only one bot, or the people that it is given, and
+ * checks nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -84,7 +84,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 
 /**
  * Takes an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
- * nothing reads them.
+ * nobody reads the two.
  */
 const thinScript = `#!lua
 local id = redis.call('HINCRBY', KEYS[1], 'ver', '1')

@@ -62,7 +62,7 @@ interface Ready {
 const endAll = (pools: ReadonlyMap<string, Pool>) =>
   Promise.all([...pools.values()].map((pool) => pool.destroy()));
 
-/** Each connection repeatedly takes the next request for its bot. All requests are signed in advance. */
+/** Each connection takes one request after the other for its bot. All requests are signed in advance. */
 function prepareBare(task: WebhookFloorTask): Ready {
   const sign = signer(task);
   const byPath = new Map<string, Prepared[]>();

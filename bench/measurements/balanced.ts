@@ -23,9 +23,9 @@ import type { Service, Target } from '../service/service.js';
 import type { Measurement, MeasurementOptions } from './measurement.js';
 
 const warmup_s = 1;
-/** The maximum cost per request over several fronts, as a multiple of the cost over one front. */
+/** The maximum cost per request with several fronts, as a multiple of the cost with one front. */
 const growth_max = 1.1;
-/** The proxy configurations contain three fronts. */
+/** The maximum number of fronts. The proxy configurations contain three. */
 const fronts_max = 3;
 
 const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
@@ -143,7 +143,7 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   });
   const by = growths.map((each) => each.toFixed(2)).join(' and ');
   const steady = pace === 'steady';
-  // On a busy machine the fronts may not have had equal traffic.
+  // Does not judge the balance on a busy machine, because the fronts may not have had equal traffic.
   const held = turns.every((each, i) => of(each, 'rate') >= held_least * call.rate * (i + 1));
   const how = steady ? `${call.rate.toLocaleString('en')} per second each` : 'at full speed';
   return {

@@ -1,5 +1,5 @@
 /**
- * Measures how many updates several pollers of one bot process (decision 0067), compared with one poller. A poller
+ * Measures how many updates several pollers of one bot process, compared with one poller (decision 0067). A poller
  * works for a fixed time on each update, like a bot that waits for a database or another service.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +36,7 @@ async function fill({ front, signal }: Service, { id, people }: Bot, count: numb
   const wire = await plainWire(front.baseUrl, 64);
   let fault: WrongAnswer | undefined;
   const path = `/api/chats/${id}/messages`;
-  // A person has one call in flight, so the messages of a chat are sent in order.
+  // Each person has only one call in flight, so that the messages of a chat are sent in order.
   const send = (i: number) => {
     const { token } = people[i % people.length] as Person;
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

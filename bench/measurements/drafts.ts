@@ -1,7 +1,7 @@
 /**
- * Measures `sendMessageDraft` (decision 0061): many bots change the texts of many drafts, and some people watch theirs on
- * an event stream. Further drafts, the probes, measure the time from the call until the event. The text of a probe is
- * its number and the time when it was due.
+ * Measures `sendMessageDraft` (decision 0061). Many bots change the texts of many drafts, and some people watch their
+ * drafts on an event stream. Further drafts, the probes, show how long it takes from a call to its event. The text of a
+ * probe is its number and the time when it was due.
  */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
@@ -28,7 +28,7 @@ const probes = 100;
 /** How often each probe changes. A stream shows up to 20 changes per second. */
 const probe_changes_per_s = 4;
 const warmup_s = 2;
-/** How long the events of the last changes may take. */
+/** How long to wait for the events of the last changes. */
 const late_ms_max = 5_000;
 
 const rate_goal = 20_000;
@@ -51,7 +51,7 @@ interface Stage {
   readonly series: Series;
   readonly load: LoadOptions;
   readonly probes: readonly Probe[];
-  /** The times from the due time of a probe until its event, in ms. */
+  /** For each event of a probe, how many ms passed between the due time of the probe and the event. */
   readonly latencies: number[];
 }
 
@@ -70,7 +70,7 @@ async function watchDrafts({ front }: Service, token: string, onDraft: (text: st
       if (data !== undefined) onDraft((JSON.parse(data) as { text: string }).text);
     }
   });
-  // The end of the measurement closes the stream.
+  // Ignores the error, because the end of the measurement closes the stream.
   answer.on('error', () => undefined);
   return () => answer.destroy();
 }
@@ -175,7 +175,7 @@ export const messageDrafts: Measurement = {
       const { dir, signal } = service;
       const own: LoadOptions = { tool, connections, seconds, dir, signal };
       const stage: Stage = { service, watch, series, load: own, ...opened };
-      // The first load reads all chats from Postgres.
+      // Does not measure the first load, because it reads all chats from Postgres.
       await load(series, { ...own, seconds: 3 * warmup_s });
       const fast: Array<Awaited<ReturnType<typeof fullRate>>> = [];
       for (let round = 1; round <= rounds; round++) {

@@ -1,8 +1,8 @@
 /**
  * Measures `sendMessage` through a front with DURABLE=1, compared with an ordinary front of the same service, in
  * alternating rounds (decision 0055). Durable calls are measured with `appendfsync always` and with `everysec`,
- * ordinary calls only with `always`. All processes share the cores. Other programs on the machine affect the ratio of
- * CPU times less than the ratio of rates.
+ * ordinary calls only with `always`. All processes share the cores. The ratio of CPU times is more reliable than the
+ * ratio of rates, because other programs on the machine affect it less.
  */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';

@@ -17,7 +17,7 @@ import type { Measurement } from './measurement.js';
 
 /** The number of bots whose chats fill the backlog. Several bots spread the backlog over several partitions. */
 const chats = 8;
-/** The maximum number of bots to create until all databases have the same number of bots. */
+/** How many bots may be created to give all databases the same number of bots. */
 const bots_tried = 1_000;
 /** The first chat id of the rows that the floor loop writes. No chat of the service has such a high id. */
 const strangers_from = 6_000_000_000_000;
@@ -45,8 +45,8 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 }
 
 /**
- * Creates bots with one chat each. Several databases get the same number of bots, because otherwise the database with
- * the most entries would determine the rate. The service assigns partitions to the databases in rotation.
+ * Creates bots with one chat each. All databases get the same number of bots. Otherwise the database with the most
+ * entries would determine the rate. The service assigns partitions to the databases in rotation.
  */
 async function makePairs(
   { front, adminToken, parts }: Service,
@@ -73,8 +73,8 @@ interface Turn {
 
 /**
  * Starts the flusher and measures it from a tenth of the backlog to near its end. At first the flusher only acquires
- * its leases. Only non-empty journals are checked: checking all of them every few milliseconds would use a fifth of a
- * core.
+ * its leases. Checks only the journals that are not empty. To check all journals every few milliseconds would use a
+ * fifth of a core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Service,

@@ -1,6 +1,6 @@
 /**
  * Defines measurements that run once instead of in alternating rounds. If a finding has a goal, the report shows the
- * finding and the goal.
+ * finding together with the goal.
  */
 import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';

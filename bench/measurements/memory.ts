@@ -28,7 +28,7 @@ const words = 'Three hundred bytes of a letter that is neither short nor long. '
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();
-  // Emptying the journal also sets expiry times, and Redis frees buffers some time later.
+  // Waits a moment. When the journal is emptied, expiry times are also set, and Redis frees buffers some time later.
   await sleep(300, undefined, { signal: service.signal });
   return watch.dataBytes();
 }
@@ -85,7 +85,7 @@ async function pendingUpdates(
   const { bot, user } = pair;
   const updates = <T>(query: string) =>
     call<T>(`${service.front.baseUrl}/bot${bot.token}/getUpdates?${query}`, {});
-  // The first message in a chat is also an update.
+  // Confirms earlier updates, because the first message in a chat is also an update.
   const [begin] = await updates<Array<{ update_id: number }>>('offset=-1');
   if (begin) await updates(`offset=${begin.update_id + 1}`);
   await inParallel(count, 16, () =>

@@ -1,4 +1,4 @@
-/** P5: counts, with MONITOR, the commands that a front sends to Redis per call on hot data. */
+/** P5: counts the commands that a front sends to Redis per call on hot data. Uses MONITOR. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
@@ -115,7 +115,7 @@ export const roundTrips: Measurement = {
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {
-        // The first call makes cold data hot.
+        // Does not count the first call, because it makes cold data hot.
         await make(0);
         const { asked, inside } = await follow.during(async () => {
           for (let i = 1; i <= repeats; i++) await make(i);

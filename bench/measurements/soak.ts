@@ -20,11 +20,11 @@ export const soak_hot_ttl_ms = 60_000;
 const highest_s = 3;
 const slice_s_max = 30;
 const slices_min = 12;
-/** The share of the run that is its warm-up. The two halves of the rest must have similar results. */
+/** The share of the run that counts as warm-up. The two halves of the rest must have similar results. */
 const warm = 1 / 3;
 /**
- * The allowed growth of a process's memory in the last part, as a ratio and in bytes, because garbage collections are
- * irregular.
+ * How much the memory of a process may grow in the last part, as a ratio and in bytes. Some growth is allowed because
+ * garbage collections are irregular.
  */
 const grown_max = 1.1;
 const grown_bytes_max = 24 * 2 ** 20;

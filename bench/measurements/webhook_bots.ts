@@ -122,7 +122,7 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
       );
     },
     say(number, due) {
-      // The numbers cycle through the bots first. After each cycle the next person writes.
+      // Consecutive numbers go to one bot after the other. After each cycle through the bots, the next person writes.
       const { bot } = pairs[number % bots] as Pair;
       const { token } = people[Math.floor(number / bots) % people_count] as Person;
       return send({

@@ -77,7 +77,7 @@ export const latency: Measurement = {
   async run(service, _, { rate }): Promise<Finding[]> {
     const hooks = await makeWebhookBots(service, 'timed');
     const worker = await service.startWorker();
-    // Every process contributes to the latency, so none is pinned to a core of its own.
+    // Pins no process to a core of its own, because every process contributes to the latency.
     service.unpin([worker, hooks.receiver]);
     try {
       await hooks.set(true, true);

@@ -1,8 +1,8 @@
 /**
  * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
  * duplicates and order are checked after the round, so that the receiver costs little. A round may begin with a
- * barrier: the receiver sends no answer until requests have arrived on a given number of connections. Every sender of
- * the bench therefore uses the same number of connections.
+ * barrier: the receiver sends no answer until requests have arrived on a given number of connections. Because of the
+ * barrier, every sender of the bench uses the same number of connections.
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -35,10 +35,11 @@ export interface Books {
   readonly rate: number;
   readonly connections: number;
   /**
-   * The ms from when each update was due until it arrived, by number. NaN for updates that did not arrive.
+   * For each update, by its number, how many ms passed between its due time and its arrival. NaN for an update that did
+   * not arrive.
    */
   readonly latencies: readonly number[];
-  /** The received requests in the order of their numbers, for sending them again: path and body. */
+  /** The path and the body of each received request, in the order of the numbers. The requests are later sent again. */
   readonly requests?: readonly (readonly [path: string, body: string])[];
 }
 
@@ -63,7 +64,7 @@ const nothing = Buffer.alloc(0);
 
 let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0, connections: 0 };
 let arrivals: Arrival[] = [];
-/** The connections whose first request waits for the barrier. Null once the barrier is open. */
+/** The connections whose first request waits for the barrier. Null after the barrier has opened. */
 let held: TLSSocket[] | null = null;
 
 const say = (word: ReceiverWord) => void process.send?.(word);

@@ -29,7 +29,10 @@ interface Turn {
   readonly connections: number;
 }
 
-/** The numbers of connections that are measured: few, as in a normal installation, and the most that the bots allow. */
+/**
+ * The numbers of connections that are measured: a small number, as in a normal installation, and the largest number
+ * that the bots allow.
+ */
 const connection_counts = [2 * bots, 40 * bots];
 
 const named: Record<Side, string> = { service: 'the service', jobs: 'one job each', bare: 'undici alone' };
@@ -129,7 +132,7 @@ function findingOf(
   connections: number,
 ): Finding {
   const goal = goals[floor];
-  // The cost of a job library includes its work in Redis. undici alone uses no Redis.
+  // Counts the work in Redis only for a job library, because undici alone does not use Redis.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -151,7 +154,7 @@ function findingOf(
   };
 }
 
-/** The number of connections is part of the key, because it changes the cost of a delivery. */
+/** The key contains the number of connections, because the cost of a delivery depends on it. */
 function costOf(turns: readonly Turn[], which: 'cpu' | 'redis', whose: string, connections: number): Finding {
   const us = median(turns.map((turn) => turn[which]));
   return {
@@ -189,7 +192,7 @@ export const webhooks: Measurement = {
     }
 
     try {
-      // Opening the chats also creates updates, which are not counted.
+      // Does not count the updates that are created when the chats are opened.
       await hooks.set(true, true);
       await hooks.set(false, true);
       const findings: Finding[] = [];

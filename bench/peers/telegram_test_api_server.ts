@@ -1,6 +1,6 @@
 /**
- * Runs telegram-test-api in a separate process. The parent passes the folder of the package; the process reports its
- * port.
+ * Runs telegram-test-api in a separate process. The parent passes the folder of the package, and this process reports
+ * its port.
  */
 import { createRequire } from 'node:module';
 import { freePort } from '../../src/dev/processes.js';

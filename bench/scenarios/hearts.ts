@@ -1,4 +1,6 @@
-/** Defines reactions on posts as the load of several scenarios, and checks that every reaction was counted once. */
+/**
+ * Defines the load of reactions on posts that several scenarios use, and checks that every reaction was counted once.
+ */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
 import type { Person, Post } from '../service/population.js';
@@ -43,7 +45,10 @@ export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): S
   return { origin: baseUrl, calls, rows };
 }
 
-/** Removes the load's reactions, then sets and removes one. Each answer and each count must be exact. */
+/**
+ * Removes the reactions that the load has set. Then sets and removes one reaction. Each answer and each count must be
+ * correct.
+ */
 export async function verifyReactions(
   service: Service,
   target: Target,

@@ -7,9 +7,9 @@ import { heart, reactionSeries, type Stage, verifyReactions } from './hearts.js'
 import type { Prepared, Scenario, Side } from './scenario.js';
 
 /**
- * The number of rows of each side: `rows` people react on the large post, or on the `posts` posts of the small case.
- * `rows` is so small that removing their reactions never empties the list of latest reactors. The scenario must not
- * measure how this list is refilled from Postgres.
+ * The number of rows of each side. `rows` people react on the large post, or on the `posts` posts of the small case.
+ * `rows` is small, so that the list of latest reactors never becomes empty when these reactions are removed. The
+ * scenario must not measure how this list is refilled from Postgres.
  */
 const growing = { rows: 48, posts: 24, others: 10 };
 

@@ -1,6 +1,6 @@
 /**
  * Measures a mix of calls like real traffic: mostly sends and edits by bots, some messages and reactions by people, and
- * some reads. `shares.ts` defines the shares. Each row names its call, so that both load tools send the same requests.
+ * some reads. `shares.ts` defines the shares. Each row names its call. Both load tools thus send the same requests.
  */
 import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
@@ -96,7 +96,7 @@ export const mix: Scenario = {
       }),
     );
     const forget = async () => {
-      // Unread updates would fill the bot's queue.
+      // Confirms the updates, because unread updates would fill the bot's queue.
       const [last] = await call<Array<{ update_id: number }>>(
         `${target.baseUrl}${method}/getUpdates?offset=-1`,
       );

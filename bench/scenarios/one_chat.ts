@@ -1,6 +1,6 @@
 /**
- * Helpers for scenarios about messages in one chat. They read the history of the chat, and name the fields that must be
- * equal on both sides.
+ * Contains helpers for scenarios about messages in one chat. The helpers read the history of the chat, and name the
+ * fields that must be equal on both sides.
  */
 import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../service/population.js';

@@ -31,7 +31,8 @@ async function verifyPins(
     const shown = chat.result.pinned_message?.message_id;
     expect(shown === ids.at(-1), `message ${ids.at(-1)} was pinned and ${shown} is shown`);
   }
-  // A bot gets updates of its own pins. Unread updates would fill its queue and become dead letters.
+  // Confirms the updates that a bot gets about its own pins. If they were not read, they would fill the bot's queue and
+  // become dead letters.
   const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
     service.front,
     `${method}/getUpdates?offset=-1`,
@@ -45,7 +46,7 @@ export const pinChatMessage: Scenario = {
   title: 'pinChatMessage, replacing the pinned message',
   proof: 'P2',
   goal: { share: 0.8 },
-  // A call assigns one version to the service message and one to the pin.
+  // How many versions a call assigns: one to the service message and one to the pin.
   versions: 2,
   timed: true,
   async prepare(service) {

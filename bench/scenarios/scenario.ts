@@ -49,7 +49,7 @@ export type Goal =
       /** The maximum CPU time of Redis per call, in microseconds. */
       readonly redis_us?: number;
     }
-  /** The maximum CPU time per call of the subject, as a multiple of the base's CPU time per call. */
+  /** The maximum CPU time per call on the measured side, as a multiple of the CPU time per call on the base side. */
   | { readonly growth: number; readonly of: 'server' | 'both' };
 
 export interface Scenario {
@@ -59,11 +59,11 @@ export interface Scenario {
   readonly proof: string;
   readonly goal: Goal | null;
   /**
-   * The number of versions that one call assigns. Redis counts assigned versions, which shows how many calls were
-   * applied. 0 skips this check.
+   * The number of versions that one call assigns. Redis counts the assigned versions. The count shows how many calls
+   * were applied. 0 skips this check.
    */
   readonly versions: number;
-  /** The maximum number of connections. Set if more connections would disturb the order of calls. */
+  /** The maximum number of connections. Set only if more connections would disturb the order of calls. */
   readonly connectionsMax?: number;
   readonly timed?: true;
   prepare(service: Service, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;

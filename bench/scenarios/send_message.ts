@@ -83,7 +83,7 @@ export const sendMessage: Scenario = {
   prepare: sendAgainst('send'),
 };
 
-/** The difference between the two floor servers is the cost of the checks, of request ids and of the journal. */
+/** The difference between the two floor servers shows the cost of the checks, of request ids and of the journal. */
 export const thinSend: Scenario = {
   name: 'sendMessage_thin',
   title: 'sendMessage, compared with a script of three commands',

@@ -5,7 +5,7 @@ import type { RedisWatch } from './redis_watch.js';
 import type { Service } from './service.js';
 
 export interface DiskWrites {
-  /** The append-only file, which is never rewritten during a run. */
+  /** The size of the append-only file. The file is never rewritten during a run. */
   readonly redis: number;
   readonly postgres: number;
   readonly stored: number;

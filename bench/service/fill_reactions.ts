@@ -13,8 +13,8 @@ const strangersFrom = 5_000_000_000;
 const width = 128;
 
 /**
- * Adds reactions of `count` made-up people. The post ends up as if real people had reacted: in a public channel anyone
- * may react, and the script reads no record of a person.
+ * Adds reactions of `count` made-up people. The result is the same as if real people had reacted. In a public channel
+ * anyone may react, and the script reads no record of a person.
  */
 export async function fillReactions(
   { connection, keys }: RedisWatch,

@@ -14,7 +14,7 @@ export interface MonitoredCommand {
 const line = /^\+[\d.]+ \[\d+ (\S+)\] "([^"]*)" ?(.*)$/;
 
 /**
- * Reads the lines without a client library, because a library may mistake the first monitored lines for the answer to a
+ * Reads the lines without a client library. A library may mistake the first monitored lines for the answer to a
  * command.
  */
 export async function openMonitor(
@@ -35,7 +35,7 @@ export async function openMonitor(
       rest = lines.pop() ?? '';
       for (const each of lines) {
         if (each.startsWith('-')) reject(new Error(each.slice(1)));
-        // Redis sends two answers: for the password, then for MONITOR.
+        // Skips two answers of Redis: first the answer to the password, then the answer to MONITOR.
         if (each === '+OK' && ++answered === 2) resolve();
         const [, source, command, args] = line.exec(each) ?? [];
         if (source && command) hear({ source, command: command.toLowerCase(), args: args ?? '' });

@@ -71,8 +71,8 @@ export async function openManyChats(
 }
 
 /**
- * Sends messages from a bot into a direct chat: one message, then copies of it, a hundred per call. Copies are stored
- * as separate messages. Returns the ids of all these messages.
+ * Sends messages from a bot into a direct chat: one message, then copies of it, a hundred per call. Each copy is stored
+ * as a separate message. Returns the ids of all messages.
  */
 export async function makeMessages(
   { front }: Service,

@@ -20,7 +20,7 @@ const pinning =
   availableParallelism() > 1 &&
   spawnSync('taskset', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** The placement of the processes, for the report. */
+/** Describes for the report how the processes are placed on cores. */
 export const placement = pinning
   ? `server on core ${serverCore}; load, Redis, Postgres and flusher on core ${otherCore}`
   : 'not pinned: taskset or a second core is missing';
@@ -67,7 +67,7 @@ const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const own = (stat: readonly string[]) => Number(stat[11] ?? 0) + Number(stat[12] ?? 0);
 const ofEnded = (stat: readonly string[]) => Number(stat[13] ?? 0) + Number(stat[14] ?? 0);
 
-/** The CPU time of a process so far (all threads, user and system), in seconds; NaN without /proc. */
+/** The CPU time of a process so far in seconds, for all threads, user and system. NaN without /proc. */
 export const cpuSeconds = (pid: number): number => (onLinux ? seconds(own(statOf(pid))) : Number.NaN);
 
 function treeOf(pid: number): number[] {
@@ -95,7 +95,7 @@ export function cpuSecondsOfTree(pid: number): number {
 /** The CPU time of all ended children of this process, in seconds. */
 export const cpuSecondsOfEnded = (): number => (onLinux ? seconds(ofEnded(statOf('self'))) : Number.NaN);
 
-/** The CPU time of all processes of the machine so far, in seconds; NaN without /proc. */
+/** The CPU time of all processes of the machine so far, in seconds. NaN without /proc. */
 export function cpuSecondsOfMachine(): number {
   if (!onLinux) return Number.NaN;
   // The columns are user, nice, system, idle, iowait, irq, softirq and steal.

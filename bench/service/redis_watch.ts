@@ -21,13 +21,13 @@ export interface RedisWatch {
    */
   versions(): Promise<number>;
   /**
-   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts. Leaves
-   * out the logs of changes, which live for seconds or minutes.
+   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts.
+   * Leaves out the logs of changes too, because they exist only for seconds or minutes.
    */
   dataBytes(): Promise<number>;
   /**
-   * Deletes the remembered request ids, because they would count as data until they expire after a minute. Returns the
-   * number of deleted ids.
+   * Deletes the remembered request ids. Until they expire after a minute, they would count as data. Returns the number
+   * of deleted ids.
    */
   forgetRequests(): Promise<number>;
   readonly client: RedisConnection['client'];
@@ -55,7 +55,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
   const connection = new RedisConnection({ url, name: 'bench' });
   await connection.ready(10_000);
   const { client } = connection;
-  // Disables rewrites of the append-only file, because a rewrite would add CPU time to only some of the compared runs.
+  // Disables rewrites of the append-only file, because a rewrite would add CPU time to some of the compared runs only.
   await client.config('SET', 'auto-aof-rewrite-percentage', '0');
   const keys = makeKeys(partitions);
   const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);
@@ -81,8 +81,8 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
     },
     async dataBytes() {
-      // Redis keeps some expired keys in memory until a command finds them. A scan without a pattern finds all keys. The
-      // replies are small, because MEMORY STATS could count the buffer of a large reply as data.
+      // Scans all keys, because Redis keeps some expired keys in memory until a command finds them. Each reply is
+      // small, because MEMORY STATS could count the buffer of a large reply as data.
       let logs = 0;
       for (let cursor = '0'; ; ) {
         const [next, found] = await client.scan(cursor, 'COUNT', 100);

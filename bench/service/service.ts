@@ -38,7 +38,7 @@ export interface Service {
     readonly redis: number;
     readonly flush: number;
     readonly postgres: number;
-    /** The additional databases over which flushed data is divided, by number. */
+    /** The additional databases among which the flushed data are divided, by number. */
     readonly databases: readonly number[];
   };
   /**
@@ -49,7 +49,7 @@ export interface Service {
   repin(): void;
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
   startFloor(setup: FloorSetup): Promise<Target>;
-  /** Starts another program of the bench, passes its task, and waits for its first message. */
+  /** Starts another program of the bench, passes the program its task, and waits for the program's first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
   /** Starts or stops a CPU profile of the front, a worker or the flusher. Does nothing when profiles are off. */
@@ -70,12 +70,12 @@ export interface ServiceOptions {
   readonly signal: AbortSignal;
   /** The folder for CPU profiles of the front. If absent, no profiles are taken. */
   readonly profile: string | undefined;
-  /** The number of additional databases over which flushed data is divided. The default is 0. */
+  /** The number of additional databases among which the flushed data are divided. The default is 0. */
   readonly databases?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** With this limit, no run fills the journal. A run must measure the flusher's lag instead of failing. */
+/** The limit is so high that no run fills the journal. A run must measure the flusher's lag instead of failing. */
 const journal_high_water = 10_000_000;
 /** The built program. This module runs from a folder beside it. */
 const main = fileURLToPath(new URL('../../main.js', import.meta.url));
@@ -108,7 +108,7 @@ async function startProgram<Word>(
   return { child, pid: child.pid as number, first: outcome.word, stop };
 }
 
-/** Removes settings of any service configured in this environment. */
+/** Removes the settings of a service that may be configured in this environment. */
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
@@ -126,7 +126,7 @@ async function together<T extends readonly unknown[]>(
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { say, signal } = options;
   const dir = mkdtempSync(join(tmpdir(), 'petrel-bench-'));
-  // PostgreSQL may run as another user, who must be able to enter the folder.
+  // Lets other users enter the folder, because PostgreSQL may run as another user.
   chmodSync(dir, 0o711);
   const stops: Array<() => Promise<void>> = [() => rm(dir, { recursive: true, force: true })];
   const stop = async () => {

@@ -1,7 +1,7 @@
 /**
- * Builds `dist/` from a checkout: the program bundled into few files for a fast start, the same program with one file
- * per module for tests and the bench, and the bench itself. Imports only Node's own modules until it knows that the
- * compiler is installed.
+ * Builds `dist/` from a checkout. It contains the program bundled into few files for a fast start, the program with one
+ * file per module for tests and the bench, and the bench itself. Until this script knows that the compiler is
+ * installed, it imports only Node's own modules.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -40,7 +40,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** Returns a hash of the contents of files. File times prove nothing, because checkouts and images set them. */
+/** Returns a hash of the contents of files. File times are not used, because checkouts and images change them. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
   for (const file of [fileURLToPath(import.meta.url), ...files])
@@ -75,13 +75,13 @@ async function transpile(compiler, files, target, options) {
   }).catch(() => {
     throw new Refusal('the build failed: see the errors above');
   });
-  // Ends the compiler, a separate process that would keep running.
+  // Ends the compiler, because it is a separate process and would keep running.
   await stop();
 }
 
 /**
- * These packages have hundreds of small files. If they were not bundled, a role would spend most of its start on
- * reading these files.
+ * The packages that are bundled, because they have hundreds of small files. Otherwise a role would spend most of its
+ * start on reading these files.
  */
 const bundled = [
   'bullmq',
@@ -188,7 +188,7 @@ async function compile(compiler, all, target) {
 }
 
 /**
- * Builds the bench beside the program: imports of `../../src/…` become `../../…`, at any depth. All other imports stay
+ * Builds the bench beside the program. At any depth, imports of `../../src/…` become `../../…`. All other imports stay
  * unchanged.
  */
 function compileBench(compiler, files, target) {
@@ -206,7 +206,7 @@ function compileBench(compiler, files, target) {
 
 /**
  * Updates a build if needed. Builds to a temporary folder and renames it when complete. If two launches race, the
- * second launch finds the finished build. It does not touch files that the first launch may be loading.
+ * second one finds the finished build. The second launch does not touch files that the first one may be loading.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();
@@ -244,8 +244,8 @@ export function ensureBuild() {
 }
 
 /**
- * Builds the bench into dist/. A new build of the program removes the bench, so the bench is never older than the
- * program.
+ * Builds the bench into dist/. The bench is never older than the program, because a new build of the program removes
+ * the bench.
  */
 export const ensureBench = () =>
   ensureBuilt({

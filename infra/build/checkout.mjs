@@ -34,7 +34,7 @@ export async function alone(lock, work) {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
       const holder = Number(readIfThere(lock));
-      // An empty lock file is being written at this moment, or its process was killed while writing it.
+      // Either a process is writing this empty lock file at the moment, or the process was killed while writing it.
       if (holder ? !alive(holder) : waited > 1_000) rmSync(lock, { force: true });
       else if (waited === 1_000) say('Another launch is using this folder: waiting for it');
       await sleep(50);

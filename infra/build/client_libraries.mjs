@@ -1,4 +1,7 @@
-/** The client libraries with which the tests run a bot, and the tables about the Bot API in the documents. */
+/**
+ * Lists the client libraries with which the tests run a bot. Also generates the tables about the Bot API in the
+ * documents.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { table } from './markdown_tables.mjs';
 
@@ -16,7 +19,7 @@ export const npmLibraries = [
   'telebot',
 ];
 
-/** Libraries in other languages, from packages of Debian 12. `source` is a file with the text `contains`. */
+/** Libraries in other languages, from packages of Debian 12. `source` is a file that contains the text `contains`. */
 export const debianLibraries = {
   'python-telegram-bot': {
     language: 'Python',

@@ -176,7 +176,7 @@ async function main() {
   const failed = [];
   for (const major of majors) {
     ensureNode(folder, major);
-    // Without a lock, a second run would replace the copy that the first run uses.
+    // Takes a lock, because a second run would otherwise replace the copy that the first run uses.
     const lock = join(folder, `.node${major}.lock`);
     const code = await alone(lock, () => runInside(folder, major, positionals.join(' ')));
     if (code !== 0) failed.push(`Node.js ${major} (exit code ${code})`);

@@ -56,7 +56,7 @@ export function documentsOf(root) {
   ];
 }
 
-/** Links between documents become links between pages. A link to any other file becomes plain text. */
+/** Turns links between documents into links between pages. Turns a link to any other file into plain text. */
 function targetOf(href, file, paths) {
   if (/^(https?:|mailto:|#)/.test(href)) return href;
   const [path = '', anchor] = href.split('#');

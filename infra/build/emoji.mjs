@@ -24,7 +24,7 @@ function regionOf(emoji) {
   return letters ? String.fromCharCode(...codes.map((code) => code + 65)) : null;
 }
 
-/** Returns the name and search words of an emoji; null if the language has no name for it. */
+/** Returns the name and the search words of an emoji, or null if the language has no name for it. */
 function nameIn(known, regions) {
   return (emoji) => {
     const region = regionOf(emoji);
@@ -34,7 +34,7 @@ function nameIn(known, regions) {
     }
     const own = known[bare(emoji)];
     if (own?.tts) return [own.tts[0], ...(own.default ?? []).filter((word) => word !== own.tts[0])];
-    // Combines the names of the parts: a person with red hair is "person: red hair".
+    // Combines the names of the parts of an emoji. For example, a person with red hair becomes "person: red hair".
     const parts = emoji.split('\u200d').map((part) => known[bare(part)]?.tts?.[0]);
     return parts.length > 1 && parts.every((part) => part !== undefined) ? [parts.join(': ')] : null;
   };
@@ -43,7 +43,7 @@ function nameIn(known, regions) {
 /** Writes the folder `emoji` below `target`. `modules` is the folder of the installed data. */
 export function writeEmoji(modules, target) {
   const from = join(modules, 'emojibase-data');
-  // The picker needs names and groups. The rest, three quarters of the data, is left out.
+  // Keeps only the names and groups, which the picker needs. Leaves out the rest, which is three quarters of the data.
   const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
     ...{ emoji, label, tags, group, subgroup, order, version },
     ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),

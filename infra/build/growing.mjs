@@ -40,7 +40,7 @@ function costsTable(costs) {
   );
 }
 
-/** Describes the cores of the busiest part, and the limit that determines the number of masters. */
+/** Describes how many cores the busiest part needs, and which limit determines the number of masters. */
 function limitOf(need) {
   if (need.shards === 1 && need.fronts <= 2) return 'nothing: one process of each kind, plus one spare front';
   const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;

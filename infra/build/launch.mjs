@@ -49,7 +49,7 @@ function npm(args) {
 
 const stampPath = join(modules, '.petrel-install');
 
-/** Returns whether the installed packages match the lock file, whoever installed them. */
+/** Returns whether the installed packages match the lock file. It does not matter who installed them. */
 function packagesAreCurrent(lock) {
   if (!existsSync(modules)) return false;
   if (readIfThere(stampPath) === hash(lock)) return true;
@@ -76,7 +76,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // In a read-only image this write fails. The next start then checks the packages again.
+    // Ignores the error of a read-only image. There, the next start checks the packages again.
   }
 }
 
@@ -148,7 +148,7 @@ async function launch([role, ...args]) {
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
 
-/** The launcher cannot import the class Refusal of the built program, so it compares the name of the class. */
+/** Compares the name of the class, because the launcher cannot import the class Refusal of the built program. */
 launch(process.argv.slice(2)).catch((error) => {
   const ordinary = error instanceof Refusal || error?.constructor?.name === 'Refusal';
   process.stderr.write(`petrel: ${ordinary ? error.message : (error?.stack ?? error)}\n`);

@@ -27,7 +27,7 @@ export function rotate(parts, seed) {
 
 /**
  * Wraps a function that runs tests. After its first call, this process outlives SIGINT and SIGTERM, which also reach the
- * running tests. The first signal ends these tests, and every later call throws a Refusal.
+ * running tests. The first signal ends these tests. After it, every call of the wrapped function throws a Refusal.
  */
 export function refuseAfterInterrupt(start, signals = process) {
   let state = 'new';
@@ -68,9 +68,9 @@ const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
 
 /**
  * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes at most,
- * and `run`, which resolves with an exit code. `failures` of a failed part, if present, returns texts. They follow the
- * list of results, because readers of a long log see its end first. `now` returns ms. Resolves with the highest exit
- * code.
+ * and `run`, which resolves with an exit code. If a failed part has `failures`, this function returns texts about the
+ * failure. They are printed after the list of results, because readers of a long log see its end first. `now` returns
+ * ms. Resolves with the highest exit code.
  */
 export async function runParts(parts, minutes, say, now = () => performance.now()) {
   const end = now() + minutes * 60_000;

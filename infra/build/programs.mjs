@@ -16,7 +16,10 @@ export function isThere(program) {
   });
 }
 
-/** `packages` maps each program to its Debian package. Logs through `say`. Throws a Refusal when it cannot install. */
+/**
+ * Installs missing programs. `packages` maps each program to its Debian package. Logs through `say`. Throws a Refusal
+ * when it cannot install.
+ */
 export function ensurePrograms(packages, say) {
   const missing = () => Object.keys(packages).filter((program) => !isThere(program));
   if (missing().length === 0) return;

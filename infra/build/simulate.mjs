@@ -1,14 +1,17 @@
 /**
  * Runs the simulator of `test/simulate` on the unchanged sources or on a mutation of them. A mutation replaces text in
  * source files or scripts. `--mutation` names a mutation in `test/simulate/mutations.json`. If the mutation has a
- * focus, every seed has this focus.
+ * focus, all seeds use this focus.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
-/** A run allocates many short-lived objects. Fewer garbage collections, and no extra threads for them, save time. */
+/**
+ * A run allocates many short-lived objects, so fewer garbage collections save time. Extra threads for them would cost
+ * time.
+ */
 const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /** Returns all mutations. */
@@ -28,7 +31,7 @@ function mutated(path, changes) {
 /** Bundles the simulator into a new folder. Returns its program and its scripts. */
 async function bundle(changes) {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-simulate-'));
-  // Imported here, because the launcher also runs before the packages are installed.
+  // Imports this package here, because the launcher also runs before the packages are installed.
   const { build } = await import('esbuild');
   const [program, scripts] = [join(folder, 'main.mjs'), join(folder, 'lua')];
   symlinkSync(modules, join(folder, 'node_modules'));

@@ -1,6 +1,6 @@
 /**
- * The test suites by name. A suite is a function that takes the arguments of its command and resolves with an exit
- * code. Missing programs are installed.
+ * Lists the test suites by name. A suite is a function that takes the arguments of its command and resolves with an
+ * exit code. A suite installs programs that are missing.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -87,7 +87,7 @@ function longFiles(args, env) {
   return [...new Set(listed.stdout.match(/test\S+\.long\.test\.ts/g))];
 }
 
-/** The files of the short tier that have tests which only the long tier runs. They import `test/support/tiers.ts`. */
+/** The files of the short tier that also contain tests for the long tier only. They import `test/support/tiers.ts`. */
 const partlyLongFiles = () =>
   readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))

@@ -78,7 +78,7 @@ const errorsTable = () =>
     Object.values(catalogue).map(({ code: status, text }) => [String(status), code(text)]),
   );
 
-/** The document of each table. In a document, the table is between `<!-- name -->` and `<!-- /name -->`. */
+/** The document that contains each table. There, the table is between `<!-- name -->` and `<!-- /name -->`. */
 const tables = [
   ['methods', 'bots.md', methodsTable],
   ['libraries', 'bots.md', librariesTable],

@@ -1,6 +1,6 @@
 /**
- * Bundles the web application of `src/web/client` for the fronts. File names contain a hash, and each file has
- * compressed forms and a content tag.
+ * Bundles the web application of `src/web/client` for the fronts. File names contain a hash. Each file has compressed
+ * forms and a content tag.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -113,7 +113,8 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     outfile: join(target, 'highlighter.js'),
     format: 'iife',
   });
-  // The operations page is a separate bundle, so that people do not load it, and operators do not load the application.
+  // The operations page is a separate bundle, so that people do not load this page and operators do not load the
+  // application.
   await bundlePage({
     ...build,
     entry: 'ops/main.tsx',
@@ -125,7 +126,8 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
   const post = join(target, 'post');
-  // The front fills in the page of a post, so the page itself is not served. `prepare` tags only files that are served.
+  // The page of a post is not served as a file, because the front fills it in. `prepare` tags only files that are
+  // served.
   const postPage = await bundlePage({
     ...build,
     entry: 'post/main.ts',

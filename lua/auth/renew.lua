@@ -21,7 +21,7 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
--- If the log is long, the node discards its whole cache, because reading the log would cost more.
+-- If the log is long, the node discards its whole cache, because reading the log would take longer.
 if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'

@@ -29,7 +29,7 @@ if redis.call('EXISTS', chat_key) == 0 then
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   if keyboards ~= '' then redis.call('HSET', chat_key, 'kb', keyboards) end
   redis.call('PEXPIRE', chat_key, ttl_ms)
-  -- Creates the change log of a new chat immediately, because its members usually read it next.
+  -- Creates the change log of a new chat immediately, because the chat's members usually read the log next.
   if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end
 end
 redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'd', permissions, 'pi', inc)

@@ -1,5 +1,5 @@
 --[[
-@summary Tells the bots of a chat about a change of the chat or a join request.
+@summary Tells the bots of a chat about a change of the chat, or about a join request.
 @why     The script sets the event's mark, the updates and the message in one step, so that a repeated call adds
          nothing.
 @key     request  {NN}:req:<id>             STRING

@@ -18,7 +18,7 @@ local rows = {}
 local from = tonumber(after)
 local bytes = 0
 
--- If there are more changes than one script may return, reports the remaining ones as a gap.
+-- If there are more changes than one script may return, reports the remaining changes as a gap.
 local function is_full()
   return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
 end
@@ -33,7 +33,8 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- The log was created after the previous change, so it lacks that change.
+      -- Reports a gap if the log was created after the previous change, because the log then does not contain that
+      -- change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

@@ -23,7 +23,7 @@ if present then
 else
   writable = has_ticket(ticket_key, token, inc)
 end
--- Removes the ticket of a fill that read Postgres before this change. Later fills read the committed value.
+-- Removes the ticket of a fill that read Postgres before this change. A later fill reads the committed value.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
   redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',

@@ -1,5 +1,5 @@
 --[[
-@summary Announces flushes, unless another Postgres server has replaced the server that committed one of them.
+@summary Announces flushes, unless a Postgres server that committed one of them has been replaced by another server.
 @why     The commits of a replaced server are lost. The script writes nothing, so Redis does not wait for its disk.
 @repeatable A repeated announcement does no harm.
 @flag    allow-oom

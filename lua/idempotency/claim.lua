@@ -23,8 +23,8 @@ if known[1] then
   if known[1] ~= fingerprint then return refuse('other_parameters') end
   if known[5] then return ok(known[2], known[5], 1) end
   if known[3] ~= holder and tonumber(known[4]) > ms then return refuse('pending') end
-  -- The previous holder died or released the key. The next execution derives the same request ids, so scripts recognise
-  -- changes that were already made.
+  -- Nobody holds the key, because its previous holder died or released it. The next execution derives the same request
+  -- ids, so scripts recognise changes that were already made.
   redis.call('HSET', claim_key, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))
   return ok(known[2], false, 1)
 end
@@ -32,7 +32,7 @@ local at = ('%.0f'):format(ms)
 if tonumber(redis.call('GET', bytes_key) or 0) >= LIMITS.idempotency_bytes_max then return refuse('too_many') end
 if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
 
--- A call removes only a limited number of expired claims, because many thousands may have expired since the previous
+-- Removes only a limited number of expired claims per call, because many thousands may have expired since the previous
 -- call.
 local ended = redis.call('ZCOUNT', live_key, '-inf', at)
 if ended > 0 then redis.call('ZREMRANGEBYRANK', live_key, 0, math.min(ended, LIMITS.script_entries_max) - 1) end

@@ -25,8 +25,8 @@ if asked ~= bot then return refuse('too_old') end
 
 local size = #list + #query
 for i = 1, #results do size = size + #results[i] end
--- Removes the oldest answers first, because people are still choosing from the newest. Expired answers count until they
--- are removed here.
+-- Removes the oldest answers first, because people are still choosing from the newest answers. An expired answer counts
+-- until it is removed here.
 while redis.call('LLEN', answers_key) >= LIMITS.inline_answers_max or
   tonumber(redis.call('GET', bytes_key) or 0) + size > LIMITS.inline_answers_bytes_max do
   local oldest = redis.call('LPOP', answers_key)
@@ -50,7 +50,7 @@ for i = 1, #results, 2 do redis.call('HSET', key, 'r:' .. results[i], results[i 
 redis.call('PEXPIRE', key, ttl)
 redis.call('RPUSH', answers_key, id .. ':' .. size .. ':' .. found_by)
 redis.call('INCRBY', bytes_key, size)
--- Both keys expire when the last answer expires.
+-- Makes both keys expire when the last answer expires.
 for _, counted in ipairs({answers_key, bytes_key}) do
   redis.call('PEXPIRE', counted, ttl, 'NX')
   redis.call('PEXPIRE', counted, ttl, 'GT')

@@ -29,7 +29,8 @@ local slot = bit.band(q.mask, INLINE_QUERY_BIT) ~= 0 and 0 or nil
 if q.mask == 0 then slot = slot_for(state_key, bot, chat, INLINE_QUERY_BIT) end
 if not slot then return refuse('not_asked') end
 if why then return refuse('journal_full') end
--- If a bot does not keep up, queries must not push other updates out of the queue that they enter.
+-- Finds the queue that the query enters. If the bot does not keep up, queries must not push other updates out of this
+-- queue.
 local entered, bytes = queue_key, q.bytes
 if slot > 0 then
   entered, bytes = route_key(queue_key, bot, slot), read_queue(route_key(state_key, bot, slot)).bytes

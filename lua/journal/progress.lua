@@ -1,5 +1,6 @@
 --[[
-@summary Returns the oldest and the newest entry of a partition's journal, and the run id under which they were written.
+@summary Returns the oldest and the newest entry of a partition's journal.
+         Also returns the run id under which these entries were written.
 @why     A caller compares the entries with its own change. The run id and the entries must be read at the same instant.
 @ok      under    text
 @ok      first    int?          version of the oldest entry, which may not be in Postgres yet

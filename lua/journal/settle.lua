@@ -40,7 +40,7 @@ for i, key in ipairs(entities_keys) do
   if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
--- The id of an entry contains the number of bytes that were journaled before the entry. Earlier releases wrote 0
+-- The id of an entry contains the number of bytes that were journaled before this entry. Earlier releases wrote 0
 -- instead.
 local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
 local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')

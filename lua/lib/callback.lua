@@ -21,8 +21,8 @@ local function grant_edit(key)
   redis.call('SET', key, math.min(unused + 1, LIMITS.granted_edits_max), 'PX', LIMITS.granted_edit_ttl_ms)
 end
 
--- The last three digits of a query id are the partition of the query. A front can therefore route an answer by the id
--- alone.
+-- The last three digits of a query id are the partition of the query. From the id alone, a front can therefore find the
+-- partition of an answer.
 local function open_query(prefix, version, partition, chat, user, bot)
   local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)

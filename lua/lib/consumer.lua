@@ -8,17 +8,17 @@
 @key     unsent       {NN}:unsent:<bot>       ZSET
 @key     holders      {NN}:holders:<bot>      HASH
 ]]
--- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `unsent`. A chat with such
--- unconfirmed updates has a holder: the only consumer that gets updates of this chat. `unsent` is sorted by chat.
--- `assigned` contains only the first unsent update of each chat, its head, and is sorted by holder. If a chat gets
--- another holder, only its head changes.
+-- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `unsent`. A chat with sent
+-- or unsent updates has a holder. The holder is the only consumer that gets updates of this chat. `unsent` is sorted by
+-- chat. `assigned` contains only the first unsent update of each chat, its head, and is sorted by holder. If a chat
+-- gets another holder, only its head changes.
 
 -- A prime. The square of any smaller number is exact in a double.
 local CONSUMER_PRIME = 16777213
 
 -- Returns the end of the latest lease in ms, or 0 if the last poll of the bot had no consumer. `poll` is the field of
--- the queue's state with the name of the poll. While consumers poll, it contains an asterisk and the end of the latest
--- lease instead.
+-- the queue's state that contains the name of the poll. While consumers poll, this field contains an asterisk and the
+-- end of the latest lease instead.
 local function shared_until(poll)
   return tonumber((poll or ''):match('^%*(%d+)$') or 0)
 end
@@ -46,8 +46,8 @@ local function read_consumers(at, name, ms)
   return live, dead, wait, own
 end
 
--- Returns nil if a step of this consumer has work to do: the consumer got or may get updates, or a lease has ended.
--- Otherwise returns the ms until the lease of another consumer ends, or -1 for none.
+-- Returns nil if a step of this consumer has work to do, because the consumer got or may get updates, or because a
+-- lease has ended. Otherwise returns the ms until the lease of another consumer ends, or -1 if there is no such lease.
 local function idle_wait(at, name, ms)
   if redis.call('HEXISTS', at.consumption, 's:' .. name) == 1 then return nil end
   if #redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, 1) > 0 then return nil end
@@ -57,8 +57,8 @@ local function idle_wait(at, name, ms)
   return other and tonumber(other) - ms or -1
 end
 
--- Renews the lease of a consumer, or without `name` only the lease of all consumers together. `shared` is the end of the
--- latest lease (`shared_until`).
+-- Renews the lease of a consumer. Without `name`, renews only the lease of all consumers together. `shared` is the end
+-- of the latest lease (`shared_until`).
 local function renew_lease(at, name, shared, lease_end)
   redis.call('HSET', at.state, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
   if name then redis.call('ZADD', at.consumers, lease_end, name) end
@@ -90,7 +90,8 @@ local function first_unsent(at, chat)
   return member and member:sub(#chat + 2)
 end
 
--- Assigns an update after the cursor to the holder of its chat. If no consumer of `names` holds the chat, picks one.
+-- Assigns an update after the cursor to the holder of the update's chat. If none of the consumers `names` holds the
+-- chat, picks one of them.
 local function assign_update(at, names, seeds, id, chat)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   local present = false
@@ -111,8 +112,8 @@ local function unsend_update(at, name, id, chat)
   redis.call('ZADD', at.assigned, 0, name .. ':' .. digits .. ':' .. chat)
 end
 
--- Gives the chat with this head in `assigned` to another consumer, with all its unsent updates. The chat must have no
--- sent updates.
+-- Gives the chat with this head in `assigned` to another consumer, with all its unsent updates. The chat must not have
+-- any sent updates.
 local function give_chat(at, head, to)
   local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
   local count = (redis.call('HGET', at.holders, chat) or ''):match(' (%d+)$')
@@ -121,7 +122,7 @@ local function give_chat(at, head, to)
   redis.call('ZADD', at.assigned, 0, to .. ':' .. digits .. ':' .. chat)
 end
 
--- Call this when an update is confirmed or gone. A chat without unconfirmed updates has no holder.
+-- Call this when an update is confirmed or no longer exists. A chat without unconfirmed updates has no holder.
 local function release_update(at, chat)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   if count == '1' then
@@ -157,16 +158,16 @@ local function highest_id(sent)
   return highest
 end
 
--- Returns the consumers that lost updates to a takeover, least recent first, as arrays of the name and the highest lost
--- id. Also returns `moved`, the highest such id of consumers that are no longer in the list. `moved` also covers
--- updates from before a webhook was set or before a poll without a consumer.
+-- Returns the consumers that lost updates to a takeover, least recent first, as arrays of the consumer's name and the
+-- highest lost id. Also returns `moved`, the highest lost id of consumers that are no longer in the list. `moved` also
+-- covers updates from before a webhook was set or before a poll without a consumer.
 local function read_taken(at)
   local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
   return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
 end
 
--- Records that the updates `sent` are taken over from a consumer. Keeps a limited number of names, because a bot can
--- use any number of names.
+-- Records that the updates `sent` are taken over from a consumer. Keeps only a limited number of consumer names,
+-- because a bot can use any number of names.
 local function remember_taken(at, name, sent)
   local taken, moved = read_taken(at)
   local highest = highest_id(sent)
@@ -181,7 +182,7 @@ local function remember_taken(at, name, sent)
   redis.call('HSET', at.consumption, 'taken', cmsgpack.pack(taken))
 end
 
--- Returns the highest id of an unconfirmed update that a consumer may have seen. Such updates were taken over from the
+-- Returns the highest id of an unconfirmed update that a consumer may have seen. These updates were taken over from the
 -- consumer, or are in `sent`.
 local function highest_seen(at, name, sent)
   local taken, highest = read_taken(at)
@@ -218,8 +219,8 @@ local function has_more_unsent(at, heads, room)
   return count > room
 end
 
--- If a consumer has more unsent updates than `room`, and others have no updates, shares its chats with them. Otherwise a
--- consumer that was alone would keep all chats with pending updates. Chats with sent updates stay.
+-- If a consumer has more unsent updates than `room`, and others have no updates, shares its chats with them. Otherwise
+-- a consumer that was alone before would keep all chats with pending updates. Chats with sent updates stay.
 local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end
@@ -231,8 +232,8 @@ local function share_chats(at, names, name, sent, room)
   if #among == 1 then return end
   local stays, moved = {}, false
   for _, each in ipairs(sent) do stays[each[2]] = true end
-  -- Deals the chats in turn. `pick_consumer` would leave most chats with this consumer, because it chose this consumer
-  -- before.
+  -- Gives the chats to the consumers in turn. `pick_consumer` would leave most chats with this consumer, because it
+  -- chose this consumer before.
   for i, head in ipairs(heads) do
     local to = among[1 + i % #among]
     if to ~= name and not stays[head:match('[^:]+$')] then
@@ -253,7 +254,7 @@ end
 
 -- Returns `highest_seen`: the last update that a consumer may have seen before the updates got their present order.
 -- Returns nil if the consumer's last poll was not a stream. A client that has seen an update of the stream has also
--- seen all updates sent before it. A takeover of the consumer's updates ends this order.
+-- seen all updates that were sent before this update. A takeover of the consumer's updates ends this order.
 local function stream_floor(former)
   return tonumber((former or ''):match('^stream (%d+)$'))
 end

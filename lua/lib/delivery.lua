@@ -43,8 +43,8 @@ local function remove_acked(at, acked, repeated)
   if #ids == 0 then return bytes end
   local missing = #ids - redis.call('XDEL', at.queue, unpack(ids))
   if missing == 0 then return bytes end
-  -- Only the oldest updates can be missing, because limits and drops remove updates from the start of the queue. If
-  -- Redis runs the same call a second time, all of its updates are missing.
+  -- Only the oldest updates can be missing, because limits and drops remove updates from the start of the queue. If the
+  -- same call runs a second time, all of its updates are missing.
   table.sort(ids, function(a, b) return tonumber(a) < tonumber(b) end)
   for i = 1, missing do bytes = bytes - size_of[ids[i]] end
   return bytes
@@ -62,7 +62,7 @@ local function settle_chat(at, chat, ms)
 end
 
 -- Parks updates of a chat until `due`. Skips updates that are no longer in the queue. `tries` is the number of failed
--- attempts for the first update; '0' keeps the stored number.
+-- attempts for the first update. '0' keeps the stored number.
 local function park(at, chat, due, tries, ids)
   local first
   for _, id in ipairs(ids) do
@@ -82,7 +82,7 @@ local function tries_of(at, chat, id)
 end
 
 -- Returns the due chats. Each chat comes with its first updates and the number of failed attempts for the first update.
--- The chats become due again after the lease time, so that another worker retries the chats of a dead worker. Chats
+-- The chats become due again after the lease time, so that another worker retries the chats if this worker dies. Chats
 -- that exceed the limits of one script stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
@@ -110,8 +110,8 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue entries after `after`. Parks the updates of chats that are already parked; `retry` is nil if no chat
--- is parked. Returns the other updates, the last id read, and whether there may be more.
+-- Reads the queue entries after `after`. Parks the updates of chats that are already parked. `retry` is nil if no chat
+-- is parked. Returns all other updates, the last id that was read, and whether there may be more entries.
 local function take_new(at, after, limit, retry)
   local new = {}
   if limit == 0 then return new, after, false end

@@ -1,5 +1,5 @@
 --[[
-@summary Holds the draft of a message that a bot is writing to a person. A direct chat has at most one.
+@summary Holds the draft of a message that a bot is writing to a person. A direct chat has at most one draft.
 @key     draft  {NN}:draft:<chat>  HASH
 ]]
 -- The bit of the update kind (`rules/update_kinds.ts`).
@@ -21,7 +21,7 @@ local function read_draft(key)
   return {id = d[1], stored = tonumber(d[2]), after = d[3], flags = d[4], content = d[5], stopped = d[6] == '1'}
 end
 
--- Stores a draft only in the memory of this server, which costs no fsync.
+-- Stores a draft only in the memory of this server, because this needs no fsync.
 local function store_draft(key, id, time, after, flags, content)
   redis.set_repl(redis.REPL_NONE)
   redis.call('HSET', key, 'i', id, 't', time, 's', after, 'f', flags, 'c', content, 'x', '')
@@ -29,7 +29,8 @@ local function store_draft(key, id, time, after, flags, content)
   redis.set_repl(redis.REPL_ALL)
 end
 
--- Stores a draft as stopped, in all fields, because the append-only file and replicas do not have the draft yet.
+-- Stores a draft as stopped. Writes all fields, because the append-only file and the replicas do not have the draft
+-- yet.
 local function stop_draft(key, d)
   local content = d.flags:find('k') and d.content or ''
   local time = ('%.0f'):format(d.stored)

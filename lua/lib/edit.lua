@@ -17,7 +17,7 @@ local EDITED_KINDS = {
   location = {KIND_OBJECT, 'no_live'},
 }
 
--- An edit of a caption contains no media, so the function appends the media bytes that follow the old caption.
+-- Appends the media bytes that follow the old caption, because an edit of a caption contains no media.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)

@@ -1,5 +1,6 @@
 --[[
-@summary Reads and writes message records. A record is a header (a msgpack array), followed by content, keyboard and origin. Scripts copy the last three without parsing them.
+@summary Reads and writes message records. A record is a header, followed by content, keyboard and origin.
+         The header is a msgpack array. Scripts copy the other three segments without parsing them.
 @key     message         {NN}:msg:<chat>:<message_id>         STRING
 @key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket  STRING
 @derived message         {NN}:msg:<chat>:<message_id>         STRING
@@ -60,8 +61,8 @@ local function tombstone(header, version)
 end
 
 -- Creates a ticket to fill the missing key from Postgres. Calls that miss the key at the same time share one ticket.
--- Raising the incarnation makes the returned ticket invalid, because Redis may have lost the change that removed the
--- ticket.
+-- The ticket becomes invalid when the incarnation is raised, because Redis may then have lost the change that removed
+-- the ticket.
 local function leave_ticket(key, token, inc)
   return inc .. ' ' .. (redis.call('SET', key, token, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or token)
 end

@@ -3,19 +3,19 @@
 @key     outbox  {NN}:outbox  STREAM
 @err     outbox_full
 ]]
--- Returns whether the outbox is full. The id of its first entry contains the number of bytes added before this entry,
--- so the outbox's size is the total minus this number.
+-- Returns whether the outbox is full. The id of the first entry contains the number of bytes that were added before
+-- this entry. The size of the outbox is the total minus this number.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
-  -- Skips the byte limit if there are few entries, because even the largest entries could not exceed it.
+  -- Skips the byte limit if there are few entries, because even entries of the maximum size could not exceed the limit.
   if length < LIMITS.outbox_length_small then return false end
   local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
 -- Returns the bots that receive an update about a message, an edit or a pin by `author`. If the author is a bot in a
--- group, only this bot receives the update. Otherwise two bots could answer each other forever.
+-- group, only this bot receives the update. If other bots received it too, two bots could answer each other forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots

@@ -7,8 +7,8 @@
 @err     journal_full
 @after   save_counters
 ]]
--- In a combined run: the partition's last version, and the number of bytes ever journaled. All calls of the run read
--- and change these two counters.
+-- Used only in a combined run: the partition's last version, and the number of bytes that were ever journaled. All
+-- calls of the run read and change these two counters.
 local counters = nil
 
 -- Allocates a version in a combined run.
@@ -65,8 +65,8 @@ local function closed(meta, journal, run, reserve)
   return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 
--- Allocates the version of a change. Versions only grow within a partition. The version is text, because Redis and Lua
--- would convert a number at each use. A conversion takes a third of a microsecond.
+-- Allocates the version of a change. Versions only grow within a partition. The version is text. Redis and Lua would
+-- convert a number at each use, and a conversion takes a third of a microsecond.
 local function next_version(meta)
   if combined then return draw_version() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
@@ -93,9 +93,9 @@ local function trusted_incarnation(meta, run)
 end
 
 -- Writes the complete new image of an entity to the journal, for Postgres. An empty image is a tombstone. `state`, if
--- given, names a HASH whose field v holds the version. Redis may drop this HASH once the version is flushed. The second
--- part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size
--- exactly.
+-- given, names a HASH whose field v holds the version. Redis may drop this HASH when the version has been flushed. The
+-- second part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining
+-- size exactly.
 local function journal_image(at, version, entity, image, state)
   local size, before = #entity + #image + #(state or ''), nil
   if combined then before = count_bytes(size) end

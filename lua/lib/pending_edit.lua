@@ -1,5 +1,5 @@
 --[[
-@summary Stores edits that are accepted before their message may be edited again (decision 0066).
+@summary Stores pending edits. A pending edit was accepted before its message may be edited again (decision 0066).
 @key     pending    {NN}:pending_edits  HASH  chat:message -> edit; owner:<id> -> bytes; all -> bytes
 @key     edits_due  {NN}:edits_due      ZSET  chat:message -> ms
 ]]
@@ -36,8 +36,8 @@ local function pending_edit_of(pending, due, place)
     return write_record(header, edit.content, edit.markup, origin)
   end
 
-  -- Returns the milliseconds until the pending edit is due. Returns nil if no pending edit led to the content of this
-  -- record.
+  -- Returns the milliseconds until the pending edit is due. Returns nil if the content of this record does not come
+  -- from a pending edit.
   function own.wait(record, now_ms)
     local edit = own.read(record)
     local header, at = read_header(record)
@@ -45,8 +45,8 @@ local function pending_edit_of(pending, due, place)
     return ('%.0f'):format(math.max(0, redis.call('ZSCORE', due, place) - now_ms))
   end
 
-  -- Returns the field with the total size of an owner's edits. Older releases stored no owner and counted edits for the
-  -- editor.
+  -- Returns the field with the total size of an owner's edits. An edit of an older release has no owner, and counts for
+  -- its editor.
   local function sum_of(edit)
     return edit[8] and 'owner:' .. edit[8] or edit[2]
   end
@@ -80,7 +80,7 @@ local function pending_edit_of(pending, due, place)
     local used = redis.call('HMGET', pending, sum, 'all', place)
     local size = #packed + LIMITS.pending_edit_overhead_bytes
     local freed = used[3] and #used[3] + LIMITS.pending_edit_overhead_bytes or 0
-    -- If the replaced edit belongs to another owner, replacing it frees no bytes of this owner.
+    -- Subtracts the replaced edit only if it belongs to the same owner. Otherwise no bytes of this owner become free.
     local is_own = used[3] and sum_of(cmsgpack.unpack(used[3])) == sum
     if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_owner_max then return nil end
     if (used[2] or 0) + size - freed > LIMITS.pending_edits_bytes_max then return nil end

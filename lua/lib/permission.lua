@@ -2,8 +2,8 @@
 @summary Checks permissions of members who are not administrators.
 @err     not_permitted  what text
 ]]
--- Returns whether a member has a permission. Administrators need none. `differing` lists the permissions whose value in
--- this chat differs from the default, separated by commas.
+-- Returns whether a member has a permission. Administrators need no permission. `differing` lists the permissions whose
+-- value in this chat differs from the default, separated by commas.
 local function is_permitted(m, differing, name, default)
   if m.status == 'creator' or m.status == 'administrator' then return true end
   local differs = (',' .. differing .. ','):find(',' .. name .. ',', 1, true) ~= nil
@@ -47,7 +47,7 @@ local function forbidden_kind(m, c, tail)
   return unless_permitted(m, c, has_kind and kind_in(read_segments(record, header, at)) or 'text')
 end
 
--- Returns nil if an edit by this member may add these media to the message, otherwise the kind of the media. Edits of
+-- Returns nil if this member may add these media to the message by an edit, otherwise the kind of the media. Edits of
 -- texts and captions need no permission (interface §5.12).
 local function forbidden_media(m, c, what, content)
   if what ~= 'media' or has_all_kinds(m, c) then return nil end

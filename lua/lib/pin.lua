@@ -1,5 +1,5 @@
 --[[
-@summary Reads and sets the pinned message in a chat. Each chat has at most one.
+@summary Reads and sets the pinned message in a chat. Each chat has at most one pinned message.
 @err     not_found
 @err     service
 ]]

@@ -51,7 +51,7 @@ local function write_post(post, p)
   redis.call('PERSIST', post)
 end
 
--- Returns nil and the channel if a user or bot may see the post. Otherwise returns the error, a fill ticket and the
+-- If a user or bot may see the post, returns nil and the channel. Otherwise returns the error, a fill ticket and the
 -- channel's id.
 local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
@@ -67,8 +67,8 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
 end
 
 -- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
--- Postgres has the user's reactions. Reactions that are not yet in Postgres are always in one of the two generations.
--- If the two generations together contain all reactors, a user who is in neither of them has no reactions.
+-- Postgres has the user's reactions. There are two generations. Reactions that are not yet in Postgres are always in
+-- one of them. If the two generations together contain all reactors, a user who is in neither of them has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -83,8 +83,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Starts a new generation when the current one is old. The previous generation is dropped only after it has been
--- flushed to Postgres: the flush gives it an expiry.
+-- Starts a new generation when the current one is old. The flush to Postgres sets an expiry on the previous generation.
+-- That generation is therefore dropped only after it is in Postgres.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -118,8 +118,8 @@ local function place_of(list, external)
   return at
 end
 
--- Puts a reactor at the front of an emoji's list. The newest reactors have a separate field, so most changes write
--- only this short field.
+-- Puts a reactor at the front of an emoji's list. The newest reactors are in a separate short field, so most changes
+-- write only this field.
 local function add_reactor(p, emoji, external)
   local latest, older = 'l:' .. emoji, 'o:' .. emoji
   local list = external .. (get_field(p, latest) or '')
@@ -131,7 +131,7 @@ local function add_reactor(p, emoji, external)
 end
 
 -- Removes a person from an emoji's lists of reactors after the person removed this reaction. A person who reacted long
--- ago may be in neither list.
+-- ago may not be in any of these lists.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''
@@ -160,7 +160,7 @@ local function post_of(key, header, segments_at)
 end
 
 -- Deletes a post together with its message and its recent actors. The record stays in Redis until the deletion is
--- flushed. Otherwise a fill could restore the post.
+-- flushed. If the record left Redis earlier, a fill could restore the post.
 local function end_post(post, at, chat, message_id)
   if not post then return end
   local id = ('%.0f'):format(post)

@@ -21,8 +21,8 @@ local function read_queue(state)
   return q
 end
 
--- Returns whether a mask of update kinds differs from that of a bot. `present` is the current mask of the bot's queue. For
--- a bot with routes, it is 0, and the bot's mask is in `own`.
+-- Returns whether a mask of update kinds differs from that of a bot. `present` is the current mask of the bot's queue.
+-- For a bot with routes, `present` is 0, and the bot's mask is in `own`.
 local function changes_mask(state, present, mask)
   if mask == '' or mask == present then return false end
   return present ~= '0' or redis.call('HGET', state, 'own') ~= mask
@@ -38,7 +38,7 @@ local function set_mask(at, present, mask)
   redis.call('HSET', at.state, own and 'own' or 'mask', mask, 'mv', version)
 end
 
--- Packs byte strings as msgpack binaries. cmsgpack would pack them as text, and that fails for records.
+-- Packs byte strings as msgpack binaries. cmsgpack would pack the strings as text, which fails for records.
 local function pack_bytes(list)
   local packed = {'\220' .. struct.pack('>I2', #list)}
   for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end
@@ -46,8 +46,8 @@ local function pack_bytes(list)
 end
 
 -- Removes an entry and journals it as a dead letter. The dead letter has the fields of the entry, w (reason) and d
--- (time in ms). The dead letter of a webhook route also has l (its slot). An inline query is removed without a dead
--- letter, because nobody waits for its answer any more.
+-- (time in ms). The dead letter of a webhook route also has l (the slot of the route). An inline query is removed
+-- without a dead letter, because nobody waits for its answer any more.
 local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
@@ -87,8 +87,8 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds it. If
--- no worker was woken recently, also sets `at.wake` to 1. Scripts return this field, in which bit 0 stands for the
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds the
+-- bot. If no worker was woken recently, also sets `at.wake` to 1. Scripts return this field. Its bit 0 stands for the
 -- bot's own queue.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
@@ -98,9 +98,9 @@ local function fall_due(q, at, now_ms)
   at.wake = 1
 end
 
--- Builds the hint of a new update. The hint starts with 'u'. If a worker serves the bot, few updates are pending and
--- this update is small, the hint also contains the update. Twelve lengths precede the twelve values.
--- `store/webhooks/hints.ts` parses the hint.
+-- Builds the hint of a new update. The hint starts with 'u'. The hint also contains the update if three conditions
+-- hold: a worker serves the bot, few updates are pending, and this update is small. Twelve lengths precede the twelve
+-- values. `store/webhooks/hints.ts` parses the hint.
 local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
   if not q.hook or q.leased <= now_ms then return 'u' end
   if pending >= LIMITS.hint_updates_max or size > LIMITS.hint_update_bytes_max then return 'u' end
@@ -116,8 +116,8 @@ end
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then
     -- The mask of a bot with routes is 0. An update for such a bot goes to the first route that takes it, or else to
-    -- the bot's own queue. This code is not a function, because Redis would create the function on each run of each
-    -- script that sends.
+    -- the bot's own queue. This code is not a function, because Redis would create such a function on each run of each
+    -- script that sends messages.
     local found = q.mask == 0 and redis.call('HMGET', (at.state:gsub('queue_state', 'routes', 1)), 'list', chat)
     if not found or not found[1] then return end
     local command, addressee
@@ -129,8 +129,9 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
           or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
       if takes and commands then
         if not command then
-          -- Decodes the record at most once, and only records of messages and of edits (kind bits 1 to 8) that contain a
-          -- command. A command in a caption does not count, so the kind of the message must be 1, a text.
+          -- Decodes the record at most once. Decodes only the record of a message or an edit (kind bits 1 to 8) that
+          -- contains a command. A command in a caption does not count, so the kind of the message must be 1, which is a
+          -- text.
           command, addressee = '', ''
           local start, header, content
           if kind_bit < 16 and record:find('bot_command', 1, true) then start, header = cmsgpack.unpack_one(record) end
@@ -147,8 +148,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
       local bot = ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #at.bot) .. at.bot
       local r = takes and read_queue(at.state:sub(1, last) .. bot)
       if r then
-        -- Ids of updates are unique within a bot, so the route takes the next id of the bot. The last id in the route's
-        -- own queue is higher if updates were replayed there.
+        -- Takes the next id of the bot, because the ids of updates are unique within a bot. The last id in the queue of
+        -- the route is higher if updates were replayed into this queue.
         local inc = incarnation_of(version)
         q.seq = math.max(q.seq + 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip, r.seq + 1)
         q.inc = inc

@@ -4,7 +4,7 @@
 @err     reply_not_found
 ]]
 -- Returns the record of the message `reply_to`, or false if the new message is not a reply. If the new message must not
--- reply to that message, returns nil and the script's error reply.
+-- reply to that message, returns nil and the error that the script must return.
 local function read_reply(c, message_prefix, reply_to, token, inc)
   if reply_to == '' then return false end
   if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
@@ -16,7 +16,7 @@ local function read_reply(c, message_prefix, reply_to, token, inc)
 end
 
 -- Returns the record of the message `reply_to`, for a request that was applied earlier. The message may have been
--- changed or deleted since then. This is not an error.
+-- changed or deleted since then, which is not an error.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

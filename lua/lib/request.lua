@@ -17,7 +17,7 @@
 -- calls read and extend the same value. If a run finds its key, its calls have already been repeated, and the run is
 -- refused.
 
--- The answers of a combined run under one shared key, and this key.
+-- The answers of a combined run that are stored under one shared key, and this key.
 local run_answers = {}
 
 -- Raises an error if this run was repeated. Checks once for all calls of the run.

@@ -13,9 +13,9 @@ local function route_key(of, bot, slot)
   return of:sub(1, -#bot - 1) .. route_queue(bot, slot)
 end
 
--- Returns the slot of the queue that an update of a bot with routes enters: 0 for the bot's own queue, nil if no queue
--- takes the update. `push_update` chooses the queue in the same way. The update must not be a message. Routes with
--- commands take only messages, so they are skipped.
+-- Returns the slot of the queue that an update of a bot with routes enters. 0 means the bot's own queue, and nil means
+-- that no queue takes the update. `push_update` chooses the queue in the same way. The update must not be a message.
+-- Routes with commands take only messages, so they are skipped.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
@@ -49,8 +49,8 @@ local function install_routes(at, r)
   for _, route in ipairs(r.list) do
     local state, hook, set = route_key(at.state, at.bot, route[1]), route[6], route[7]
     if redis.call('HEXISTS', state, 'seq') == 0 then
-      -- No update is pending in this queue. Records all earlier requests to drop updates as done, so that they do not
-      -- drop later updates.
+      -- Records all earlier requests to drop updates as done, so that they do not drop later updates. No update is
+      -- pending in this queue now.
       redis.call('HSET', state, 'seq', s[3], 'inc', s[4], 'bytes', 0, 'dropped', r.version)
       if hook ~= '' then
         redis.call('HSET', state, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)

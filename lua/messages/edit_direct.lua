@@ -25,8 +25,8 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
--- A durable call has no mode. If it repeats an edit that became pending, the call must not succeed before the edit is
--- stored.
+-- A durable call has no mode. If a durable call repeats an edit that became pending, it must not succeed before the
+-- edit is stored.
 local unsure = made and not mode and done:sub(-#PENDING) == PENDING
 if made and not unsure then
   local wait = mode and waiting.wait(made, select(2, now()))
@@ -52,8 +52,8 @@ if mode == 'due' then
   if not pending then return refuse('not_pending') end
   content, markup, pending = pending.content, pending.markup, nil
 end
--- A live location can be edited at any age, so blocking the bot must end these edits. The bot's other edits end after
--- 48 hours.
+-- Refuses edits of a live location by a blocked bot, because a live location can be edited at any age. The bot's other
+-- edits end after 48 hours.
 if c.kind == 'blocked' and (from ~= '' or what == 'location' and not by_way) then return refuse('blocked') end
 local bot, q, wake = chat:match('^%d+'), nil, nil
 -- When the person or another bot edits a message, the bot of the chat gets an update.

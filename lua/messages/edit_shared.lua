@@ -26,8 +26,8 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
--- A durable call has no mode. If it repeats an edit that became pending, the call must not succeed before the edit is
--- stored.
+-- A durable call has no mode. If a durable call repeats an edit that became pending, it must not succeed before the
+-- edit is stored.
 local unsure = made and not mode and done:sub(-#PENDING) == PENDING
 if made and not unsure then
   local wait = mode and waiting.wait(made, select(2, now()))

@@ -19,7 +19,8 @@ local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
 for i = 1, #items, 3 do
-  -- Builds a header for a message that is only in Postgres. Its tombstone needs only a version and a date.
+  -- Builds a header for a message that is only in Postgres. The tombstone of such a message needs only a version and a
+  -- date.
   local header = header_of(message_key(items[i])) or {[3] = tonumber(items[i + 2]), [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
@@ -35,7 +36,8 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Sends no event for each deletion. Viewers find a gap in the change log and reload the chat.
+-- Sends no events for the single deletions. Clients that show the chat find a gap in the change log and reload the
+-- chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

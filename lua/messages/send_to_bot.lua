@@ -24,7 +24,7 @@ if done then
   local first, date = done:match('(%d+) (%d+)')
   return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0)
 end
--- While the user blocks the bot, neither side can write. Starting the bot again unblocks the bot first.
+-- While the user blocks the bot, neither side can write. If the user starts the bot again, the bot is unblocked first.
 if c.kind == 'blocked' then return refuse('blocked') end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end

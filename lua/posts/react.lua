@@ -39,7 +39,8 @@ if not own then
   own = known
 end
 
--- Another call by this user may have changed the reactions since the first call with this request id.
+-- Returns the current reactions. Another call by this user may have changed them since the first call with this request
+-- id.
 if remembered(request_key) then return ok(0, own, p.fields) end
 local answer = p.chat .. ' ' .. p.message
 local set, had, rest, touched = what == 'set', 0, {}, {}
@@ -78,7 +79,8 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Also stores zero counts, because the newest row of a post's counts also contains the post's number of users.
+  -- Stores zero counts too. The newest row of a post's counts also contains the number of users who reacted to the
+  -- post.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then

@@ -19,7 +19,7 @@ for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 local seconds, ms = now()
 local sent, missing = 0, {}
 
--- Makes a post with missing records due again later, because Postgres may be unreachable for a long time.
+-- Makes a post with missing records due again only later, because Postgres may be unreachable for a long time.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token, inc), chat}) do missing[#missing + 1] = value end

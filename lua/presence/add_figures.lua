@@ -13,7 +13,7 @@ local step = LIMITS.history_step_ms
 local at = math.floor(ms / step)
 local number, place = ('%.0f'):format(at), ('%.0f'):format(at % LIMITS.history_points_max)
 
--- The field may still contain the point from an hour ago.
+-- Ignores the stored point if it is the point of an hour ago.
 local kept, former = (redis.call('HGET', figures_key, place) or ''):match('^(%d+) (.*)$')
 local names, values = {}, {}
 for name, value in ((kept == number and former .. ' ' or '') .. added):gmatch('(%S+) (%d+)') do

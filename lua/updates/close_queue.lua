@@ -31,7 +31,7 @@ end
 -- The queue of a replay is closed by its worker, which finds out that the bot has no webhook any more.
 redis.call('UNLINK', queue_key, routes_key)
 redis.call('HDEL', state_key, 'own')
--- A route that was set just before the deletion must not be installed later.
+-- Raises the version of the routes, so that a route that was set just before the deletion is not installed later.
 redis.call('HSET', state_key, 'bytes', 0, 'mask', 0, 'routes_version', version, 'wi', inc, 'wv', version, 'wp', 'gone')
 redis.call('PEXPIRE', state_key, LIMITS.queue_age_ms_max)
 if redis.call('EXISTS', marks_key) == 1 then redis.call('PEXPIRE', marks_key, LIMITS.queue_age_ms_max) end

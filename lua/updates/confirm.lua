@@ -1,5 +1,6 @@
 --[[
-@summary Confirms the updates below an offset, outside a poll. With a consumer, confirms only updates that it has seen.
+@summary Confirms the updates below an offset, outside a poll.
+         With a consumer, confirms only updates that the consumer has seen.
 @why     A poll may assign updates to consumers at the same time.
 @repeatable Confirmed updates stay confirmed.
 @flag    allow-oom
@@ -22,11 +23,11 @@ if name == '' then
   if not more then redis.call('SPUBLISH', channel_key, 'c') end
   return ok(more and 1 or 0)
 end
--- Polls without a consumer do not update the lists of consumers.
+-- Ignores the lists of consumers if no consumer polls. Polls without a consumer do not update these lists.
 if shared == 0 then return ok(0) end
 local at = {queue = queue_key, consumption = consumption_key, holders = holders_key}
 local sent = read_sent(at, name)
--- As with a repeated offset, the consumer may have missed the last answer of its poll.
+-- The consumer may have missed the last answer of its poll, as with a repeated offset.
 local former = redis.call('HGET', consumption_key, 'o:' .. name)
 local rest, freed = confirm_sent(at, sent, below, below, stream_floor(former))
 if #rest == #sent then return ok(0) end

@@ -1,6 +1,7 @@
 --[[
-@summary Performs one step of a poll or stream with a consumer name: renews the consumer's lease, confirms updates, takes
-         over the chats of consumers that died, and reads the updates of the consumer's own chats.
+@summary Performs one step of a poll or stream with a consumer name.
+         The step renews the consumer's lease, confirms updates, takes over the chats of consumers that died, and reads
+         the updates of the consumer's own chats.
 @why     At any time, only one consumer may get the updates of a chat. A consumer that died and its successor must not
          both change who holds a chat.
 @repeatable Confirmed updates stay confirmed. Updates that were read are read again until they are confirmed.
@@ -41,11 +42,11 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
   holders = holders_key}
 local keys = {consumption_key, consumers_key, assigned_key, unsent_key, holders_key}
 local _, ms = now()
--- Webhooks, drops and polls without a consumer do not maintain the assignments, so this step rebuilds them from the
--- queue.
+-- Rebuilds the assignments from the queue, because webhooks, drops and polls without a consumer do not maintain them.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
--- Each update wakes all waiting polls of the bot, so a step that finds nothing must cost little.
+-- Returns early if there is nothing to do. Each update wakes all waiting polls of the bot, so a step that finds nothing
+-- must cost little.
 local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
 if idle then
   renew_lease(at, name, shared, lease_end)
@@ -55,10 +56,11 @@ local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
 if first and changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
--- Other consumers have begun to take over this consumer's chats. This consumer must not hold chats until the other
--- consumers have finished.
+-- Other consumers have begun to take over this consumer's chats. Until they have finished, this consumer must not hold
+-- chats.
 local retired = own == 0 and #live > 0
--- The consumer may get its updates again in another order, so `last` proves nothing about other updates.
+-- Refuses this step, because the consumer may get its updates again in another order. `last` then proves nothing about
+-- other updates.
 if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end
 
 if not known then
@@ -101,15 +103,16 @@ local function leave(rows, more)
   return ok(rows, more and 1 or 0, wait, #live, #sent, full and 1 or 0, rest and 1 or 0)
 end
 
--- Reads no update until all chats of dead consumers have moved. Otherwise a chat's new holder could get a later update
--- first.
+-- Reads no update until all chats of dead consumers have new holders. Otherwise a new holder could get a later update
+-- of the chat first.
 local finished, budget = true, LIMITS.updates_batch_max
 for _, each in ipairs(dead) do
   if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
 end
 if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
 if not finished or retired then return leave({}, true) end
--- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
+-- Returns no updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that are
+-- in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
 local floor = stream_floor(c[3])
@@ -126,9 +129,9 @@ if not full then
   added, full = add_assigned(at, name, sent, most)
   taken = taken + added
 end
--- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`. A
--- new stream sends all unconfirmed updates again if its client may have seen the update `last` before the updates had
--- this order.
+-- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`.
+-- If the client of a new stream may have seen the update `last` before the updates had this order, the stream sends all
+-- unconfirmed updates again.
 local from = 1
 if not is_stream then
   table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)

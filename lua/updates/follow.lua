@@ -1,6 +1,6 @@
 --[[
-@summary Reads the updates that a stream without a consumer name has not sent yet. For a stream with a consumer name, only
-         checks that no other poll has replaced it.
+@summary Reads the updates that a stream without a consumer name has not sent yet.
+         For a stream with a consumer name, only checks that no other poll has replaced the stream.
 @why     A stream that another poll has replaced must read nothing.
 @flag    no-writes
 @key     state    {NN}:queue_state:<bot>  HASH
@@ -25,7 +25,8 @@ if name ~= '' then
   return ok({}, 0, 0, tonumber(s[1]))
 end
 if s[2] ~= poll then return refuse('terminated') end
--- A webhook was just deleted. The receiver may still acknowledge requests that are in flight.
+-- Returns no updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that are
+-- in flight.
 if s[4] and tonumber(s[4]) > select(2, now()) then return ok({}, 0, 0, tonumber(s[1])) end
 local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
 local rows, more = {}, true

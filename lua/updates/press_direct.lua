@@ -1,5 +1,5 @@
 --[[
-@summary Handles a press of an inline button in a direct chat: queues a callback query for the bot.
+@summary Handles a press of an inline button in a direct chat. Queues a callback query for the bot.
 @why     The button must still exist at the moment when the query is queued.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit

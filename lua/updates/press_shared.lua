@@ -1,5 +1,5 @@
 --[[
-@summary Handles a press of an inline button in a group: the bot that sent the message gets a callback query.
+@summary Handles a press of an inline button in a group. The bot that sent the message gets a callback query.
 @why     The membership and the button must still exist at the moment when the query enters the outbox.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit

@@ -1,5 +1,6 @@
 --[[
-@summary Renews the leases of a partition's waiting consumers that have nothing to do, and finds those that have work.
+@summary Renews the leases of a partition's waiting consumers that have nothing to do.
+         Returns the waiting consumers that have work.
 @why     A consumer may be taken over, or get an update, at the same time.
 @repeatable A renewed lease is renewed again.
 @flag    allow-oom

@@ -15,8 +15,7 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
--- A Redis that lost writes may have lost a later version of the policy, so a value that was read before the loss may be
--- outdated.
+-- Refuses a policy that was read before a loss of writes, because Redis may have lost a later version of the policy.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 local s = redis.call('HMGET', state_key, 'wi', 'wv')
 local present = tonumber(s[1]) == inc and tonumber(s[2]) or 0

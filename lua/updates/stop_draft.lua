@@ -1,5 +1,6 @@
 --[[
-@summary Stops a draft: queues an update for the bot, and hides the draft from the person unless it must stay visible.
+@summary Stops a draft, and queues an update about this for the bot.
+         Hides the draft from the person unless the draft must stay visible.
 @why     The update and the mark that hides later changes must be written together.
 @repeatable A stopped draft stays stopped, so a second run adds no update.
 @key     channel      {NN}:on_chat:<chat>      CHANNEL

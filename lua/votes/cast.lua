@@ -20,7 +20,8 @@ if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(poll_key)
 if not p then return refuse('poll_missing', leave_ticket(poll_ticket_key, token, inc)) end
 if p.deleted then return refuse('poll_gone') end
--- Another call by this person may have changed the vote since the first call with this request id.
+-- Returns the current results. Another call by this person may have changed the vote since the first call with this
+-- request id.
 if remembered(request_key) then return ok(poll_results(p), 0) end
 local seconds, ms = now()
 local erase = what == 'erase'

@@ -9,5 +9,5 @@
 if redis.call('HGET', state_key, 'hook_set') ~= version then return ok(0) end
 local _, ms = now()
 -- If a worker has read a chat since the change, the chat becomes due only when the worker's lease ends. Such a chat
--- keeps its due time, because otherwise another worker would read it too.
+-- keeps its due time. Otherwise another worker would read the chat too.
 return ok(retry_chats_now(retries_key, ms, ms + LIMITS.webhook_lease_ms) and 1 or 0)

@@ -1,5 +1,5 @@
 --[[
-@summary Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know.
+@summary Adds dead letters to the end of a bot's queue again. Each update keeps the id that receivers know.
 @why     A repeated call must not add dead letters twice. It cannot check their source rows, which are already deleted.
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text

@@ -16,7 +16,7 @@
                          the next call must remove them
 ]]
 local next, list = cmsgpack.unpack(routes), redis.call('HGET', routes_key, 'list')
--- Most bots never have routes.
+-- Does nothing if the bot has no routes and gets none, which is the most frequent case.
 if not list and #next.list == 0 and #removed == 0 then return ok(1, 0, {}) end
 local why = closed(meta_key, journal_key, run)
 if why then return refuse(why) end
@@ -51,7 +51,7 @@ for _, slot in ipairs(removed) do
     redis.call('HINCRBY', state, 'bytes', ('%d'):format(-bytes))
   end
   if more then return ok(0, at.wake or 0, {}) end
-  -- A later route in this slot counts its own dead letters.
+  -- Resets the count, because a later route in this slot counts its own dead letters.
   redis.call('HDEL', state, 'dead')
 end
 install_routes(at, next)

@@ -30,7 +30,7 @@ if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
 if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
-  -- The webhook is the same, so its worker only reloads the settings. Failed chats keep their retry times.
+  -- The webhook has not changed, so the worker only reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
@@ -43,7 +43,7 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- For a short time, the receiver may still acknowledge requests in flight. Polls wait until this time has passed.
+  -- Makes polls wait for a short time in which the receiver may still acknowledge requests in flight.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
@@ -52,7 +52,7 @@ end
 redis.call('HSET', state_key, 'hook', version)
 local more = false
 if s[2] then
-  -- A new receiver may accept updates that the previous one rejected, so their retries become due now.
+  -- Makes failed updates due now, because a new receiver may accept updates that the previous one rejected.
   more = retry_chats_now(retries_key, ms, ms)
   redis.call('UNLINK', attempts_key)
 else

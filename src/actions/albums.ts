@@ -1,4 +1,4 @@
-/** Sends albums, from bots and people (behaviour §4). */
+/** Sends albums for bots and people (behaviour §4). */
 import { z } from 'zod';
 import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';

@@ -18,8 +18,8 @@ export const botChatErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Returns the chat that a bot's call names. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` if the
- * bot is not in the chat.
+ * Returns the chat that a bot's call names. Errors: `chat_not_found`, and `not_group_member` or `not_channel_member` if
+ * the bot is not in the chat.
  */
 export async function botChat(
   store: Store,
@@ -34,7 +34,7 @@ export async function botChat(
   return { chat, found };
 }
 
-/** Returns the profile of a person or a bot, or null if the id is unknown. */
+/** Returns the profile of the person or bot with this id, or null if the id is unknown. */
 export async function profileOf(store: Store, id: number): Promise<Profile | null> {
   const user = await store.users.find(id);
   if (user) return userProfile(user);

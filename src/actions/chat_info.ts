@@ -62,7 +62,7 @@ export async function putChatPhoto(
   owner: number,
   bytes: Buffer,
 ): Promise<readonly StoredPicture[]> {
-  // Checks the rights before the bytes are decoded, because decoding is slow. `setPhoto` checks the rights again.
+  // Checks the rights before it decodes the bytes, because decoding is slow. `setPhoto` checks the rights again.
   const [own, { permissions }] = await Promise.all([
     store.chats.member(chat, by.id),
     store.chats.details(chat),
@@ -77,7 +77,7 @@ export async function putChatPhoto(
     await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored));
     return stored;
   } catch (error) {
-    // Keeps the files if the photo may have been set.
+    // Keeps the files after an error that leaves open whether the photo was set.
     if (stored.length < made.length || wasRefused(error))
       await Promise.all(stored.map(({ key }) => files.remove(key)));
     throw error;

@@ -24,12 +24,12 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // First cuts by UTF-16 code units, because this is fast. A character has at most two code units.
+  // First cuts the text by UTF-16 code units, because this is fast. A character has at most two code units.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** Shows token placeholders in previews unchanged, because lists show no tokens. */
+/** Leaves token placeholders in previews unchanged, because lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption, new_chat_title } = viewMessage(message, viewer, time);
@@ -83,7 +83,7 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 
 /**
  * Returns why the person cannot write in a chat of two people: `blocked` if the person blocked the other one, otherwise
- * `closed`. Other chats have no field.
+ * `closed`. Returns no field for other chats.
  */
 async function closedState(store: Store, { kind, profile }: ChatState, user: User) {
   const other = kind === 'closed' ? otherPerson(profile, user.id) : null;
@@ -92,8 +92,8 @@ async function closedState(store: Store, { kind, profile }: ChatState, user: Use
 }
 
 /**
- * Returns the mute fields of a chat. `until` is undefined if the chat is not muted, and the result is then empty.
- * `until` is null if the chat is muted forever, and the result then has no end time.
+ * Returns the mute fields of a chat. If the chat is not muted, `until` is undefined and the result is empty. If the
+ * chat is muted forever, `until` is null and the result has no end time.
  */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
@@ -107,9 +107,9 @@ export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
   return isArchived(places, chat, newest) ? { archived: true } : {};
 }
 
-/** A person's settings for their chats, by the chat id that the person sees. */
+/** A person's settings of chats. The keys are the chat ids that the person sees. */
 export interface ChatSettings {
-  /** The read positions. If they are null, the read fields are omitted. */
+  /** The read positions by chat. If null, the read fields of all chats are omitted. */
   readonly marks: ReadonlyMap<number, number> | null;
   readonly muted: MutedChats;
   readonly places: ChatPlaces;
@@ -117,7 +117,7 @@ export interface ChatSettings {
 
 /**
  * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
- * Returns null if the chat does not exist. `joined` is used as the date of a chat without messages.
+ * Returns null if the chat does not exist. For a chat without messages, the date is `joined`.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

@@ -23,7 +23,7 @@ import { viewStickerSet } from './sticker_sets.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** A line that keeps the connection open while a long search finds few results. */
+/** The line that is written to keep the connection open while a long search finds few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -44,7 +44,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Shows token placeholders in messages of the management bot unchanged. */
+/** Leaves token placeholders in messages of the management bot unchanged. */
 function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer, time) };
@@ -52,8 +52,8 @@ function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iter
 }
 
 /**
- * Returns messages in a chat, newest first: all messages in direct chats and in chats of two people, and only the person's
- * own messages in other chats.
+ * Returns messages of a chat, newest first. In direct chats and in chats of two people, returns all messages. In other
+ * chats, returns only the person's own messages.
  */
 async function* chatLines(store: Store, { chat, profile }: ChatState, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);

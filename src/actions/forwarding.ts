@@ -1,4 +1,4 @@
-/** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
+/** Builds messages that are forwards or copies (interface §4.3, behaviour §6). */
 
 import { copyOf, forwardOf } from '../content/kinds.js';
 import { pollIn } from '../content/poll.js';
@@ -22,7 +22,7 @@ import { newGroup } from './albums.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 import { assertPollAllowed, mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
-/** A forward shows where the message was first sent. A copy does not. */
+/** A forward shows where the original message was sent. A copy does not show this. */
 export type Way = 'forward' | 'copy';
 
 export interface Options {
@@ -66,8 +66,8 @@ const byBot = (store: Store, bot: Bot, { chat_id, from_chat_id }: Chats): Resend
 };
 
 /**
- * Reads the given messages, in the given order, from a chat that the sender may read. The result is null for missing
- * messages and service messages. Polls have their current results. Errors: `chat_not_found`, `not_group_member`,
+ * Reads the given messages, in the given order, from a chat that the sender may read. The entry of a missing message or
+ * a service message is null. Polls have their current results. Errors: `chat_not_found`, `not_group_member`,
  * `not_channel_member`, `not_chat_member`, `forward_protected` or `copy_protected` if a message is protected,
  * `poll_public_in_channel`.
  */
@@ -169,7 +169,7 @@ function resentAs(
   };
 }
 
-/** If several messages of one source album are sent, puts them into a common new album. */
+/** If several messages come from one album, puts them into one new album. */
 function keepAlbums(
   random: Random,
   sources: readonly StoredMessage[],

@@ -17,7 +17,7 @@ const inlineMessageId = text.describe(
 /**
  * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. `edit` gets a
  * writer without a chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
- * edit may become pending. Error: `inline_message_invalid`, and those of edits.
+ * edit may become pending. Errors: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(
   params: S,

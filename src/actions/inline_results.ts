@@ -56,7 +56,7 @@ export const inlineResultErrors = [
 interface FileResult {
   readonly media: MediaType;
   readonly name: string;
-  /** The MIME type of a file that is sent by URL, if the type of the result determines it. */
+  /** The MIME type of the file behind the URL of a result. Present only if the type of the result determines it. */
   readonly mime?: string;
 }
 
@@ -124,7 +124,10 @@ const inlineLocation = { ...locationParams, ...liveParams };
 
 const textMessage = z.object({ message_text: text, parse_mode: parseMode, entities, ...linkPreviewParams });
 
-/** Builds an object that a result or its message content describes. The period of a live location starts later. */
+/**
+ * Builds the location, venue or contact that a result or its message content describes. The period of a live location
+ * starts only when the result is sent.
+ */
 function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | 'venue' | 'contact'): Content {
   if (kind === 'contact') return { object: contactOf(parseWith(z.object(contactParams), given)) };
   if (kind === 'venue') return { object: venueOf(parseWith(z.object(venueParams), given)) };
@@ -162,7 +165,7 @@ async function fileOf(context: MethodContext, { media, name, mime }: FileResult,
     title: media === 'audio' ? given.title : undefined,
   };
   const { file } = await takeMedia({ ...context, uploads: noFiles }, media, name, value, said);
-  // For other types, the result itself specifies the MIME type.
+  // For all other types of results, the result itself specifies the MIME type.
   const known = mime ?? (Object.hasOwn(mimeTypes, given.type) ? given.mime_type : undefined);
   const made: MediaFile = file.url === undefined || known === undefined ? file : { ...file, mime: known };
   return mediaOf(context.files, made);

@@ -57,7 +57,7 @@ interface GivenSettings {
 }
 
 /**
- * Parses the settings of a link. Zero means no expiry and no limit, as in the reference server. Error:
+ * Parses the settings of a link. As in the reference server, zero means no expiry or no limit. Error:
  * `member_limit_with_requests`.
  */
 export function settingsOf({

@@ -52,7 +52,8 @@ const given = ({ width, height, duration, performer, title, emoji }: Described) 
 
 /**
  * Returns the uploaded part that a call names as its thumbnail. A method with one file also accepts a part named
- * `thumbnail`. Ignores other values, as the reference server does. Error: `wrong_file_id` for a missing part.
+ * `thumbnail`. Ignores a value that does not begin with `attach://`, as the reference server does. Error:
+ * `wrong_file_id` for a missing part.
  */
 function thumbnailOf(
   uploads: MediaContext['uploads'],
@@ -102,8 +103,8 @@ export async function takeMedia(
 }
 
 /**
- * Stores the files of all media. If one medium is refused, removes the files that were already stored for other media.
- * Errors: those of `takeMedia`.
+ * Stores the files of all media. If one file is refused, removes the files that were already stored for the other
+ * media. Errors: those of `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,

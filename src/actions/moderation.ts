@@ -29,15 +29,15 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** Returns when a ban or restriction ends, or null if it never ends. `now` is the Unix time in seconds. */
+/** Returns the time at which a ban or restriction ends, or null if it never ends. `now` is the Unix time in seconds. */
 export function endOf(until: number | undefined, now: number): number | null {
   const seconds = (until ?? 0) - now;
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
 }
 
 /**
- * Returns the profile of an account that was never in the chat. The account must be a bot, or a person who shares
- * another chat with the caller.
+ * Returns the profile of an account that was never in the chat. The account must be a bot, or a person with whom the
+ * caller shares another chat.
  */
 export async function outsider(
   store: Store,

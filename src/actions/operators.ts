@@ -69,7 +69,7 @@ type Queue = OperatorBot['queues'][number];
 /** Rounds a rate so that one attempt in an hour is not zero. */
 const rateOf = (count: number, seconds: number) => Math.round((count / seconds) * 1e6) / 1e6;
 
-/** Returns the settings of a queue that `getWebhookInfo` also returns, but shows only the host of the URL. */
+/** Returns those settings of a queue that `getWebhookInfo` also returns. Shows only the host of the URL. */
 function settingsOf(webhook: Webhook | Route | null): Partial<Queue> {
   if (webhook === null) return {};
   return {

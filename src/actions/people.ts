@@ -8,7 +8,7 @@ export interface NamedPerson {
   readonly person: User;
   /** The chat of the two people, or null if it was never opened. */
   readonly chat: ChatRef | null;
-  /** Whether the two people share no chat at all. */
+  /** True if the two people share no chat at all. */
   readonly isStranger: boolean;
 }
 

@@ -33,7 +33,7 @@ export function consumerOf({ consumer, consumer_timeout, offset = 0 }: Shared) {
   return { name: consumer, leaseMs: (consumer_timeout ?? limits.consumer_lease_s_default) * 1_000 };
 }
 
-/** Returns a function that tells whether the token of a call is still accepted. */
+/** Returns a function that checks whether the token of a call is still accepted. */
 export function tokenCheck(store: Store, bot: Bot): () => boolean | Promise<boolean> {
   const accepted = ({ token, state }: Bot) => token === bot.token && state === undefined;
   return () => {

@@ -74,7 +74,7 @@ export async function assertPollAllowed(store: Store, chat: ChatRef, named: bool
 
 /**
  * Sends messages with new polls. The polls are created first, because the messages contain their ids. If the messages
- * are refused, the polls are deleted. If it is unknown whether the messages were sent, the polls stay.
+ * are refused, the polls are deleted. If it is unknown whether the messages were sent, the polls are kept.
  */
 export async function withNewPolls<T>(
   store: Store,
@@ -196,7 +196,8 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
 }
 
 /**
- * Refuses votes in the direct chat with a blocked bot, and in a closed chat of two people. Messages are refused there too.
+ * Refuses votes in the direct chat with a blocked bot, and in a closed chat of two people. In such chats, messages are
+ * refused too.
  */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {
   const found = await store.chats.find(chat);

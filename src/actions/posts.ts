@@ -37,7 +37,7 @@ export const postOf = (store: Store, name: string): number =>
 export type PostViewer = User | null;
 
 /**
- * Builds the list of all reactions on a post. Lists the latest users of each emoji, up to a limit, with the viewer
+ * Builds the list of all reactions on a post. For each emoji, lists the latest users up to a limit, with the viewer
  * first.
  */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {

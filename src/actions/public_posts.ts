@@ -7,8 +7,8 @@ import type { Store } from '../store/store.js';
 import { postMessage, postOf } from './posts.js';
 
 /**
- * Returns the https URL of a photo on another host. Such a photo needs no account. Leaves out photos that the sender
- * covered.
+ * Returns the https URL of a photo on another host. Anyone can load such a photo without an account. Returns nothing
+ * for a photo that the sender covered.
  */
 const pictureOf = ({ type, url, spoiler }: Media): string | undefined =>
   type === 'photo' && !spoiler ? url : undefined;

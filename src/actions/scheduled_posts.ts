@@ -55,7 +55,9 @@ export function checkTime(store: Store, at: number): number {
   return isValid ? at : fail('schedule_time_wrong');
 }
 
-/** Leaves out the id of the file, because the file is removed with the post. Another message must not use it. */
+/**
+ * Leaves out the id of the file, so that no other message can use the file. The file is removed together with the post.
+ */
 const viewFile = ({ type, name, mime, size, width, height, duration }: Media) => ({
   type,
   ...(name === undefined ? {} : { file_name: name }),
@@ -87,7 +89,7 @@ const inputOf = ({ user, ...entity }: NonNullable<Content['entities']>[number]):
 /** Sends the post, unless an earlier attempt has sent it. Errors: those of `textContent` and of `Messages.send`. */
 async function send(store: Store, post: ClaimedPost, author: User | null): Promise<StoredMessage> {
   if (author === null) return fail('posting_not_allowed');
-  // An earlier attempt may have sent the post before these checks began to fail.
+  // Runs these checks only if no earlier attempt has sent the post.
   const messageOf = async (): Promise<NewMessage> => {
     if (author.state === 'suspended') return fail('posting_not_allowed');
     const { text = '', entities } = post.content;
@@ -98,7 +100,7 @@ async function send(store: Store, post: ClaimedPost, author: User | null): Promi
   return store.under(post.seed, true).messages.send(post.chat, userSender(author), messageOf);
 }
 
-/** After these errors, the post is tried again when its claim ends. */
+/** After these errors, a process tries to publish the post again when the claim on the post ends. */
 const passing: ReadonlySet<ErrorName> = new Set<ErrorName>(['unavailable', 'too_many_requests', 'internal']);
 
 export const isFinal = (error: unknown): error is ApiError =>

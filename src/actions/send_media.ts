@@ -23,7 +23,10 @@ import {
 } from './compose.js';
 import { type MediaContext, takeMedia, thumbnailErrors, withMedia } from './media.js';
 
-/** Accepts a URL, a `file_id` or `attach://<name>`. The parameter is absent if the uploaded part has the same name. */
+/**
+ * Accepts a URL, a `file_id` or `attach://<name>`. If an uploaded part has the name of the parameter, the parameter
+ * itself is absent.
+ */
 export const media = optional(text).describe(
   'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
 );
@@ -91,8 +94,9 @@ export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 export const personFileTypes = mediaTypes.filter((type) => type !== 'sticker');
 
 /**
- * Returns the kind of content that a call gives, or undefined if it gives none. An uploaded part with the name of a kind
- * counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several kinds.
+ * Returns the kind of content that a call gives, or undefined if it gives none. An uploaded part that is named after a
+ * kind counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several
+ * kinds.
  */
 export function onlyKind<K extends string>(
   kinds: readonly K[],

@@ -1,4 +1,4 @@
-/** Sends content that has neither text nor a file, such as a location. */
+/** Sends content without text or a file, such as a location. */
 import { z } from 'zod';
 import type { Contact } from '../content/contact.js';
 import type { Location } from '../content/location.js';

@@ -17,7 +17,7 @@ import { outsider } from './moderation.js';
 const noEmoji = answer('sticker_emoji_invalid');
 const noKeywords = answer('sticker_keywords_invalid');
 
-/** Accepts one emoji and returns its stored form, which has no U+FE0F. */
+/** Accepts one emoji. Returns its stored form, which has no U+FE0F. */
 export const stickerEmoji = text
   .refine((given) => emojiIn(given) !== null, { error: noEmoji })
   .transform((given) => emojiIn(given) ?? '');
@@ -119,7 +119,7 @@ const setStickerOf = (
   ...{ emoji: given.emoji_list, keywords: given.keywords ?? [] },
 });
 
-/** Returns whether the set in the file's id contains the file and belongs to the bot. */
+/** Returns whether the `file_id` names a set that belongs to the bot and contains the file. */
 async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile): Promise<boolean> {
   return set !== undefined && (await store.stickerSets.contains(bot.id, set, key ?? ''));
 }
@@ -154,7 +154,7 @@ async function takeStickers(context: MethodContext, given: readonly InputSticker
 
 export interface StickerChange {
   readonly stickers: readonly InputSticker[];
-  /** Rejects if the change must be refused. Called before files are stored for the change. */
+  /** Called before files are stored for a change. Rejects if the change must be refused. */
   check(): Promise<void>;
   make(stickers: readonly SetSticker[]): Promise<void>;
 }
@@ -185,7 +185,7 @@ export async function changeWithStickers(
 }
 
 /**
- * Returns the set and the key that a `file_id` from `getStickerSet` names. Errors: `wrong_file_id`,
+ * Returns the name of the set and the key of the file for a `file_id` from `getStickerSet`. Errors: `wrong_file_id`,
  * `sticker_set_invalid` for a file that is not from a set.
  */
 export function placeOfSticker(files: FileIds, id: string): { readonly set: string; readonly key: string } {

@@ -35,7 +35,7 @@ export async function webhookState(store: Store, bot: number) {
   };
 }
 
-/** Returns the filter of delivery attempts for `delivered`, `failed` or an HTTP status. */
+/** Returns the filter that selects delivery attempts by `delivered`, `failed` or an HTTP status. */
 export function outcomeFilter(status: string | undefined) {
   const named = status === 'delivered' || status === 'failed';
   return {

@@ -32,7 +32,7 @@ export interface RestoreOptions {
     readonly name: string;
     readonly onError: (error: Error) => void;
   }) => Opened;
-  /** Throws if the secrets differ from the check values recorded in the installation. */
+  /** Throws if the secrets do not match the check values that are recorded in the installation. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
@@ -63,8 +63,8 @@ interface Target {
 }
 
 /**
- * Returns the database in the settings for each saved database. Errors: BackupError if DATABASE_SHARDS and the backup
- * have different shards.
+ * Returns the saved databases, each with the database in the settings that it is restored to. Errors: BackupError if
+ * DATABASE_SHARDS and the backup have different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
   const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
@@ -136,8 +136,8 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Pauses outgoing requests for a drill. Otherwise ends such a pause, because a backup made during a drill
-    // contains one.
+    // Pauses outgoing requests if the restore is a drill. Otherwise ends a pause that the backup contains, because the
+    // backup may have been made during a drill.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });

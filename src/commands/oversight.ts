@@ -1,4 +1,4 @@
-/** Defines the commands that act on single webhooks, bots and people. */
+/** Defines the commands that act on one webhook, bot or person. */
 import type { Command } from 'commander';
 import { addPerson } from '../operations/admin.js';
 import { suspend } from '../operations/oversight.js';

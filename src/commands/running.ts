@@ -1,6 +1,6 @@
 /**
- * Runs a command, either as roles that stop on a signal, or as a task that ends by itself. Reports an expected failure
- * in one sentence.
+ * Runs a command. A command either runs roles, which stop on a signal, or a task, which ends by itself. Reports an
+ * expected failure in one sentence.
  */
 
 import { BackupError } from '../backup/manifest.js';
@@ -54,7 +54,7 @@ function giveUp(log: Logger, error: unknown): never {
 /** The settings of the roles, and the resources that are closed after the roles have stopped. */
 export interface Prepared {
   readonly config: Config;
-  /** The scripts of Redis. Those of lua/ by default. */
+  /** The Redis scripts. The default is the scripts in lua/. */
   readonly scripts?: ReadonlyMap<string, Script>;
   close(): Promise<void>;
 }
@@ -168,7 +168,7 @@ export function withDev(config: Config): Config {
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  // Turns off the rate limits that are not set, as `npm start` does.
+  // Like `npm start`, turns off the rate limits that are not set.
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 

@@ -562,7 +562,7 @@ export function s3Of(config: Config) {
   };
 }
 
-/** Returns the settings that a role needs. Throws a single ConfigError that names all missing settings. */
+/** Returns the settings that a role needs. If settings are missing, throws one ConfigError that names all of them. */
 export function requireAll(config: Config) {
   const problems: string[] = [];
   const parts: ReadonlyArray<(config: Config) => unknown> = [
@@ -584,7 +584,10 @@ export function requireAll(config: Config) {
   return requireSettings(config, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
 }
 
-/** Returns a line for each variable that looks like a misspelt setting. The line names the likely setting. */
+/**
+ * Returns a line for each variable that looks like a misspelt setting. The line names the setting that was probably
+ * meant.
+ */
 export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
   const names = Object.keys(settings);
   return Object.entries(env).flatMap(([name, value]) => {

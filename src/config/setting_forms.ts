@@ -27,7 +27,10 @@ export const url = (protocols: readonly string[]) =>
     error: `a URL that begins with ${protocols.map((p) => (p === 'mailto:' ? p : `${p}//`)).join(' or ')}`,
   });
 
-/** The address of an identity provider. Codes and secrets are sent to it, so HTTP is only for a provider on this machine. */
+/**
+ * The address of an identity provider. Codes and secrets are sent to it, so HTTP is allowed only for a provider on this
+ * machine.
+ */
 export const providerUrl = z.string().refine(
   (text) => {
     if (!URL.canParse(text)) return false;
@@ -49,8 +52,8 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
 });
 
 /**
- * Parses standbys, each with the number of the database that it replicates. `postgres://…` is a standby of database 0,
- * and `1=postgres://…` of database 1.
+ * Parses standbys. Each has the number of the database that it replicates: `postgres://…` is a standby of database 0,
+ * and `1=postgres://…` is one of database 1.
  */
 export const standbys = form(
   'URLs that begin with postgres:// or postgresql://, separated by blanks; a standby of database 1 of DATABASE_SHARDS begins with 1=',
@@ -155,8 +158,8 @@ export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by com
 });
 
 /**
- * Parses a rate. For example, `30/1` allows a burst of 30 calls, which refills within 1 second. `0` means no limit and
- * is stored as 0 calls.
+ * Parses a rate. For example, `30/1` allows a burst of 30 calls, and the full burst is available again after 1 second.
+ * `0` means no limit and is stored as 0 calls.
  */
 export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limit', (text) => {
   if (text === '0') return { calls: 0, seconds: 1 };
@@ -185,8 +188,8 @@ export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(t
 /** Parses up to four Ed25519 private keys, separated by commas. */
 export const signingKeys = form('1 to 4 keys of 32 bytes as base64url, separated by commas', (text) => {
   const keys = text.split(',').map((part) => part.trim());
-  // The last character has two unused bits. They must be 0, so that a key has only one spelling and cannot be listed
-  // twice.
+  // The last character has two unused bits. These bits must be 0, so that a key has only one spelling and cannot be
+  // listed twice.
   const malformed = keys.some(
     (key) => key.length !== 43 || Buffer.from(key, 'base64url').toString('base64url') !== key,
   );

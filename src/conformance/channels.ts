@@ -1,4 +1,4 @@
-/** Checks of posts in a channel in which the bot may post, edit and delete. */
+/** Checks the posts in a channel. The bot may post, edit and delete there. */
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
 
 const check = (proves: string, run: Check['run']): Check => ({

@@ -7,7 +7,7 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
-/** Maps each requirement to the reason in the report for skipping the checks that need it. */
+/** Maps each requirement to the reason that the report gives for checks that were skipped because of it. */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',
@@ -48,7 +48,7 @@ export interface Session extends Places {
 }
 
 export interface Check {
-  /** The group of the check in the report. */
+  /** The group under which the report lists the check. */
   readonly subject: string;
   /** The statement that the check proves. */
   readonly proves: string;
@@ -64,7 +64,7 @@ type Test = (value: unknown) => boolean;
 
 /**
  * Describes where a value lacks an expected part. Returns null if the value lacks nothing. A function in `expected`
- * tests the value at its place.
+ * tests the value at the same place.
  */
 function difference(value: unknown, expected: unknown, path: string): string | null {
   if (typeof expected === 'function')

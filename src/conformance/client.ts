@@ -1,10 +1,10 @@
-/** Calls a server over HTTP. If an answer asks to wait, waits that long. */
+/** Calls a server over HTTP. If an answer asks the client to wait, waits for that time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 import { type Encoded, type Encoding, encode, type Given, type Upload } from './encodings.js';
 import { conformanceLimits as limits } from './limits.js';
 
-/** The error of a check: its text says how the server differs from the interface. */
+/** The error of a check. Its text says how the server differs from the interface. */
 export class Failed extends Error {}
 
 export interface Answer {

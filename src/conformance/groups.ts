@@ -1,4 +1,6 @@
-/** Checks of a group that the bot administers, and of its members. Settings of the group are restored. */
+/**
+ * Contains the checks of a group that the bot administers, and of its members. The settings of the group are restored.
+ */
 import { type Check, expectLike, expectTrue, type Result, type Session, show } from './check.js';
 import { png } from './samples.js';
 

@@ -1,4 +1,4 @@
-/** Checks of text messages: sending, keyboards, edits, pins, forwards, copies and deletions. */
+/** Contains the checks of text messages: sending, keyboards, edits, pins, forwards, copies and deletions. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
@@ -108,7 +108,7 @@ async function replies(s: Session): Promise<void> {
   expectTrue(alone.reply_to_message === undefined, `the message replies to something: ${show(alone)}`);
 }
 
-/** Edits a message again and again. Returns the first answer that is not a success. */
+/** Edits a message again and again. Returns the first answer that reports a failure. */
 async function earlyEdit(s: Session, at: Given): Promise<Answer> {
   for (let i = 0; i < edits_max; i++) {
     const answer = await s.call('editMessageText', { ...at, text: `${i}` }, { once: true });

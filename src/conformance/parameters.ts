@@ -78,7 +78,7 @@ const invalidValues: readonly unknown[] = [
   ...[{}, [1], 1.5, true, [[]], -1],
 ];
 
-/** Returns the error with which the schema refuses these parameters, or null if it accepts them. */
+/** Returns the error with which the schema refuses these parameters, or null if the schema accepts them. */
 function errorFor(schema: z.ZodType, params: Given): ApiError | null {
   try {
     parseWith(schema, params);
@@ -168,7 +168,7 @@ function checksOf(method: Method): Check[] {
   const refusals = (proves: string, calls: readonly Invalid[]): Check[] =>
     calls.length === 0 ? [] : [make(proves, (session) => expectRefusals(session, name, calls))];
   const whole = { ...base, ...optionalParts[name] };
-  // A video note must be an upload or a file of this server. The server checks this before the chat.
+  // A video note must be an upload or a file of this server. The server checks this before it checks the chat.
   const isOfChat =
     name !== 'sendVideoNote' && base.chat_id === known.chat_id && method.errors.includes('chat_not_found');
   return [

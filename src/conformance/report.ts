@@ -56,10 +56,12 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** How many first characters of a secret identify it in a text. A thief could not use fewer characters. */
+/**
+ * How many leading characters of a secret are enough to recognise it in a text. A thief could not use fewer characters.
+ */
 const recognised = 8;
 
-/** Masks the secret part of these tokens in a text, even if the text contains a token that is cut or extended. */
+/** Masks the secret part of these tokens in a text, even if a token in the text is cut or extended. */
 function maskSecrets(text: string, tokens: readonly string[]): string {
   const starts = tokens.map((token) => token.slice(token.indexOf(':') + 1).slice(0, recognised));
   return starts

@@ -1,4 +1,4 @@
-/** Checks of the settings of the bot. Each check restores the settings that it changes. */
+/** Contains the checks of the bot's settings. Each check restores the settings that it changes. */
 import type { ErrorName } from '../errors.js';
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
 

@@ -1,6 +1,6 @@
 /**
- * Checks of updates: polls, webhooks and answers to queries. The checks set a webhook, but no receiver listens at its
- * URL.
+ * Contains the checks of updates: polls, webhooks and answers to queries. The checks set a webhook, but no receiver
+ * listens at its URL.
  */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
@@ -81,7 +81,7 @@ async function ends(s: Session): Promise<void> {
     answered = true;
   };
   void earlier.then(noteAnswer, noteAnswer);
-  // The two calls may arrive in either order, so later calls are made until the first one is answered.
+  // The two calls may arrive in either order. The check therefore makes further calls until the first one is answered.
   for (let i = 0; i < polls_max && !answered; i++) await s.result('getUpdates', { offset, timeout: 1 });
   expectRefusal(await earlier, new ApiError('poll_terminated_by_poll'), 'the earlier getUpdates');
 }
@@ -130,7 +130,8 @@ async function refusesWebhooks(s: Session): Promise<void> {
     await refused({ certificate: 'no certificate' }, 'certificate_invalid');
     expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo after refusals');
   } finally {
-    // Deletes the webhook, because a server that accepts one of these settings would send the updates elsewhere.
+    // Deletes the webhook. A server that wrongly accepts one of these settings would send the bot's updates to that
+    // URL.
     await s.result('deleteWebhook');
   }
 }

@@ -1,4 +1,7 @@
-/** Defines a poll. The message contains its definition. Redis and `poll_results` have the votes (decision 0048). */
+/**
+ * Defines a poll. The message contains its definition. The votes are in Redis and in the table `poll_results` (decision
+ * 0048).
+ */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { Poll } from '../store/core/poll_record.js';

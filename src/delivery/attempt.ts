@@ -1,6 +1,6 @@
 /**
- * Makes one attempt to deliver one update. The body is built once, so the signature covers exactly the bytes that are
- * sent (law 8).
+ * Makes one attempt to deliver one update. Builds the body only once, so that the signature covers exactly the bytes
+ * that are sent (law 8).
  */
 import { ApiError } from '../errors.js';
 import type { RetryPolicy } from '../rules/retry_policy.js';
@@ -78,7 +78,7 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'tracepare
 
 /**
  * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
- * The lease can end, or the settings can change, while the bot is read or while the request waits for a connection.
+ * While the bot is read, or while the request waits for a connection, the lease can end or the settings can change.
  * `maySend` is therefore called after each of these waits. Returns `late` if `maySend` returns false.
  */
 export async function attempt(

@@ -9,8 +9,8 @@ import { nextTry } from './schedule.js';
 export type Breaker = ReturnType<typeof createBreaker>;
 
 /**
- * Creates a breaker that continues from the state of the previous lease. If `probes` is above 0, the receiver was down.
- * Pauses follow `policy`, up to limits.webhook_pause_ms_max.
+ * Creates a breaker that continues from the state of the previous lease. `probes` above 0 means that the receiver was
+ * down. Pauses follow `policy`, up to limits.webhook_pause_ms_max.
  */
 export function createBreaker(probes: number, policy: RetryPolicy | null = null) {
   let failures = 0;
@@ -27,7 +27,8 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
 
   return {
     /**
-     * Whether the receiver is down. Meanwhile, only one update may be sent at a time, and no new chat may be started.
+     * Whether the receiver is down. While it is down, only one update may be sent at a time, and no new chat may be
+     * started.
      */
     get down() {
       return down;
@@ -48,8 +49,8 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
       ramp *= 2;
     },
     /**
-     * Counts a failure. `probe` means that the request was sent while the receiver was down. Other failures are ignored
-     * while the receiver is down, because their requests were sent earlier.
+     * Counts a failure. `probe` means that the request was sent while the receiver was down. While the receiver is
+     * down, ignores other failures, because their requests were sent before it went down.
      */
     failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;

@@ -35,7 +35,7 @@ export interface DrainContext {
   /** Returns whether a drain of the owner may keep its lease although it has no work. */
   mayStay(owner: number): boolean;
   readonly signer: SignerOptions;
-  /** Returns the header `traceparent` of a delivery whose trace is kept. */
+  /** Returns the header `traceparent` of a delivery, if the trace of the delivery is kept. */
   traceparent?(bot: number, delivery: Delivery): string | undefined;
   readonly time: Time;
   readonly random: Random;
@@ -55,7 +55,7 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
-  /** The attempt counts against the share of this owner in the process. */
+  /** The owner against whose share of the process the attempt counts. */
   readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;

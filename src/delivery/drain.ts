@@ -52,8 +52,8 @@ import { createWakeTimer } from './wake_timer.js';
 /** How long a drain collects acknowledgements while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time between a step and the next step that a hint causes. Many updates in a short time then share one
- * step, and the next update of a quiet bot is fetched immediately.
+ * The minimum time between a step and the next step that a hint causes. Because of it, many updates in a short time
+ * share one step. The next update of a quiet bot is still fetched immediately.
  */
 const hintIntervalMs = 20;
 /**
@@ -62,7 +62,7 @@ const hintIntervalMs = 20;
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
-/** How long a worker may use its lease. */
+/** For how long a worker may use its lease. */
 const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
@@ -76,7 +76,7 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The drain counts against the share of this owner in the process. */
+  /** The owner against whose share of the process the drain counts. */
   readonly #owner: number;
   /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
   readonly #target: number;
@@ -97,8 +97,8 @@ export class Drain {
   #maxConnections: number;
   #hook: number;
   /**
-   * Whether the settings have changed. The drain then sends nothing until it has read the new settings, because the
-   * buffer may hold updates that were written after the change.
+   * Whether the settings have changed. If so, the drain sends nothing until it has read the new settings, because some
+   * buffered updates may be newer than the change.
    */
   #outdated = false;
   #after: number;
@@ -116,7 +116,7 @@ export class Drain {
   #clock: { readonly redis: number; readonly own: number };
   /** When the next parked chat is due, by the monotonic clock. */
   #retryAt = Number.POSITIVE_INFINITY;
-  /** After the webhook was deleted, requests in flight may still be acknowledged until this time. */
+  /** The webhook was deleted. Until this time, requests in flight may still be acknowledged. */
   #graceEnd = Number.POSITIVE_INFINITY;
   /** How many bytes of the buffer are counted in the owner's share. */
   #counted = 0;
@@ -127,7 +127,7 @@ export class Drain {
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};
-  /** Resolves when the lease was released or lost. The value is true if more updates can be delivered immediately. */
+  /** Resolves when the lease was released or lost. Resolves to true if more updates can be delivered immediately. */
   readonly done = new Promise<boolean>((resolve) => {
     this.#finish = resolve;
   });
@@ -179,7 +179,7 @@ export class Drain {
     this.#pump();
   }
 
-  /** Whether deliveries, or reports of them, are in progress or due. */
+  /** Whether a delivery or a report of deliveries is in progress or due. */
   get busy(): boolean {
     if (this.#isOver()) return false;
     const reporting = this.#report.urgent || this.#report.acked > 0 || this.#deadLetters.count > 0;
@@ -237,8 +237,8 @@ export class Drain {
   }
 
   /**
-   * Adds fetched updates to the buffer. Skips a chat whose outcome is not yet reported, because the next step reports
-   * it. `asked` is the request of this step.
+   * Adds fetched updates to the buffer. Skips a chat whose outcome is not reported yet, because the next step reports
+   * the outcome. `asked` is what this step requested from Redis.
    */
   #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
@@ -350,8 +350,8 @@ export class Drain {
   }
 
   /**
-   * Puts the chat's updates back into Redis. This does not count as a failed delivery, because the receiver did not
-   * cause it.
+   * Puts the chat's updates back into Redis. This does not count as a failed delivery, because the receiver is not the
+   * cause.
    */
   #giveBack(chat: string, delayMs: number): void {
     this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
@@ -369,7 +369,7 @@ export class Drain {
 
   #notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
-    // This process lacks connections, so the failure does not count against the receiver.
+    // The failure does not count against the receiver, because this process had too few connections.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
     // Ignores the outcome of a request to a previous webhook, because the outcome says nothing about the current
     // receiver.

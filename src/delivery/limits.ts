@@ -37,8 +37,7 @@ export const deliveryLimits = {
   webhook_gone_ms: 23 * 3_600_000,
   webhook_lease_ms: 5_000,
   /**
-   * How long before the end of its lease a worker aborts its requests. The clock of the worker may be slower than that
-   * of Redis.
+   * How long before the end of its lease a worker aborts its requests. Its clock may be slower than the clock of Redis.
    */
   webhook_lease_margin_ms: 50,
   webhook_renew_ms: 1_200,

@@ -53,7 +53,8 @@ export function createDeliveryMeter(time = systemTime): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // The two times come from different clocks: the creation time from Redis, the current time from this process.
+      // The two times come from different clocks. The creation time is from Redis, and the current time is from this
+      // process.
       if (name === 'delivered') age.observe(Math.max(0, time.now() - made));
     },
     totals: () => ({

@@ -28,7 +28,7 @@ const isPlain = /^(host|connection|content-type|content-length|webhook-id|webhoo
 
 /**
  * Returns the request's headers in the order in which they are sent. The HTTP client adds Host and Connection at the
- * beginning and Content-Length at the end.
+ * beginning, and Content-Length at the end.
  */
 function requestHeaders(origin: string, headers: Headers, body: Buffer): Ping['request']['headers'] {
   const sent = {

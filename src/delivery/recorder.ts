@@ -31,7 +31,7 @@ export interface RecorderOptions {
 }
 
 /**
- * Holds only those parts of an update and its answer that the row needs. Most successes are dropped before they become
+ * Holds only those fields of an update and its answer that a row needs. Most successes are dropped before they become
  * rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
@@ -49,8 +49,8 @@ interface OfBot {
 }
 
 /**
- * When a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room. `full`
- * applies once new successes replace older ones.
+ * The monotonic time at which a bot's successes are written next. `few` applies while the buffer has room. `full`
+ * applies when new successes replace older ones.
  */
 interface Due {
   readonly few: number;

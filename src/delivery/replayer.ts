@@ -33,7 +33,7 @@ export function createReplayer({ store: { historyReplays: replays }, time, onErr
       }
       await replays.release(replay);
     } catch (error) {
-      // Another claim follows when this one ends.
+      // Only reports the error. The next claim continues the work when this one ends.
       onError(error);
     }
   }

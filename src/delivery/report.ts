@@ -13,7 +13,7 @@ export class Report {
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
   #gone: Step['gone'] = '';
-  /** Whether the last answer was a 410. This report contains the 410, and Redis may already have recorded it. */
+  /** Whether the last answer was a 410. This report contains the 410. Redis may already have recorded the 410. */
   #saidGone = false;
   #ackedSince = 0;
 
@@ -50,8 +50,8 @@ export class Report {
   }
 
   /**
-   * Records that the receiver answered with a status other than 410. `known` means that Redis holds the record of an
-   * earlier 410.
+   * Records that the receiver answered with a status other than 410. `known` means that an earlier 410 is recorded in
+   * Redis.
    */
   notGone(known: boolean): void {
     if (!known && !this.#saidGone) return;
@@ -70,7 +70,7 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Forgets the updates to park with ids up to `last`, because the queue has dropped these updates. */
+  /** Forgets updates that were to be parked if their ids are at most `last`. The queue has dropped these updates. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);

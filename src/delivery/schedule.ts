@@ -32,7 +32,7 @@ export interface Attempt {
   /** The current time, by the same clock as `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
-  /** The policy of the webhook. Null, the default, is the usual schedule. */
+  /** The policy of the webhook. Null (the default) means the usual schedule. */
   readonly policy?: RetryPolicy | null;
 }
 
@@ -105,7 +105,7 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
 export type GoneSince = number | undefined;
 
 /**
- * Returns the state after an answer. `remove` is true once a receiver has answered only 410 for 23 hours. Any other
+ * Returns the state after an answer. `remove` is true if the receiver has answered only 410 for 23 hours. Any other
  * status ends the sequence. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(

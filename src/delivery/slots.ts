@@ -18,7 +18,7 @@ interface Share {
   readonly waiting: Set<() => void>;
 }
 
-/** Returns whether a queue that has `own` slots or bytes may get more of them. */
+/** Returns whether a queue with `own` slots or bytes may get more. */
 export const mayTake = (own: number, room: number): boolean => own * 4 < room;
 
 export function createSlots(max: number) {
@@ -56,8 +56,8 @@ export function createSlots(max: number) {
   return {
     /**
      * Acquires a slot for a queue that holds `own` slots and returns true. Otherwise returns false, and calls `again`
-     * once when a slot may be free. Owners with waiting queues take turns. The waiting queues of an owner are served in
-     * FIFO order.
+     * one time, when a slot may be free. Owners with waiting queues take turns. The waiting queues of an owner are
+     * served in FIFO order.
      */
     take(owner: number, own: number, again: () => void): boolean {
       const share = shareOf(owner);
@@ -82,7 +82,10 @@ export function createSlots(max: number) {
       }
       forgetUnused(owner);
     },
-    /** Returns how many slots an owner has, how many queues of the owner wait, and the owner's room. */
+    /**
+     * Returns how many slots an owner has, how many queues of the owner wait, and how many more slots the owner could
+     * use.
+     */
     of(owner: number): { readonly taken: number; readonly waiting: number; readonly room: number } {
       const share = shares.get(owner);
       const own = share?.taken ?? 0;

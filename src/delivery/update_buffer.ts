@@ -1,7 +1,7 @@
 /**
  * Keeps the updates that a worker has fetched from the queue of one bot, in a list for each chat. At most one update
  * per chat is in flight. The chat's other updates wait behind it in order. The updates of a parked chat are in Redis
- * too, so their copies here may be dropped at any time.
+ * too, so the copies in this buffer may be dropped at any time.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -113,7 +113,7 @@ export class UpdateBuffer {
   }
 
   /**
-   * Returns the highest id up to which every update is parked or removed. `after` is the last id that was fetched from
+   * Returns the highest id up to which all updates are parked or removed. `after` is the last id that was fetched from
    * the queue.
    */
   safe(after: number): string {

@@ -17,7 +17,7 @@ export interface UpdateKeeperOptions {
   readonly time: Time;
 }
 
-/** The minimum number of bytes that an update counts as. The limit of bytes thus also limits the number of updates. */
+/** An update counts as at least this many bytes. The limit of bytes thus also limits the number of updates. */
 const bytes_min = Math.ceil(limits.delivery_records_waiting_bytes_max / limits.delivery_attempts_waiting_max);
 
 interface Waiting {
@@ -58,12 +58,12 @@ export class UpdateKeeper {
     this.#arm();
   }
 
-  /** How many delivered updates wait for Postgres. */
+  /** How many delivered updates are waiting to be written to Postgres. */
   waiting(): number {
     return this.#waiting.length;
   }
 
-  /** How many delivered updates were not kept, because they were too large or too many waited. */
+  /** How many delivered updates were not kept, because they were too large or because too many were waiting. */
   unkept(): number {
     return this.#unkept;
   }

@@ -1,7 +1,7 @@
 /**
- * Sends and receives wake-ups. A wake-up asks any delivery worker to check a bot, and contains only the bot. A repeated
- * wake-up costs one check. If a wake-up is lost, delivery is delayed by about a second, until the next sweep. Waiting
- * wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
+ * Sends and receives wake-ups. A wake-up asks any delivery worker to check a bot, and contains only the id of the bot.
+ * A repeated wake-up costs one check. If a wake-up is lost, delivery is delayed by about a second, until the next
+ * sweep. Waiting wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
  */
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { systemTime, type Time, type Timer } from '../time.js';

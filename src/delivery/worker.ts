@@ -54,11 +54,11 @@ export class DeliveryWorker {
   readonly #heldBytes = createHeldBytes(limits.webhook_held_bytes_total_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
-  /** The bots for which a drain may be about to start. */
+  /** The bots for which a drain may start soon. */
   readonly #starting = new Set<{ readonly bot: number }>();
   /** The bots that were woken while their drain was ending and had already released the lease. */
   readonly #wokenAgain = new Set<number>();
-  /** The bots whose drain in this process ended recently, oldest first, with the monotonic time of the end. */
+  /** The bots whose drain in this process ended recently, with the monotonic time of the end. Oldest first. */
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
   readonly #permits: Slots;
@@ -77,8 +77,8 @@ export class DeliveryWorker {
       random,
       slots: this.#slots,
       heldBytes: this.#heldBytes,
-      // A drain without work may stay while less than half of all permits are in use, and its owner has fewer permits
-      // than half of the owner's room. The other permits are for woken queues.
+      // A drain without work may keep its permit while less than half of all permits are in use, and while its owner
+      // has fewer permits than half of what the owner may have. The other permits are for woken queues.
       mayStay: (owner) => {
         const { taken, room } = this.#permits.of(owner);
         return this.#drains.size < drainsMax / 2 && taken < room / 2;
@@ -130,12 +130,12 @@ export class DeliveryWorker {
     const lease = await store.deliveries.lease(bot, most);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // The webhook was just deleted, so nothing is done. The lease expires by itself.
+    // Does nothing, because the webhook was just deleted. The lease expires by itself.
     if (webhook === null) return null;
     // Skips a bot whose token leaked, because the thief may have set the webhook. Updates wait until the bot has a new
     // token.
     const blocked = isBlocked(await store.auth.botById(botOf(bot)));
-    // Skips a bot if this process still runs a drain for it under an expired lease.
+    // Skips a bot if a drain for this bot is still running in this process under an expired lease.
     if (this.#drains.has(bot)) return null;
     const again = this.#served.delete(bot);
     const drain = new Drain(this.#context, { queue: bot, owner }, webhook, lease, sentAt, again, blocked);
@@ -169,7 +169,7 @@ export class DeliveryWorker {
 
   /**
    * Checks a bot that may have updates to deliver. Resolves when the drain has nothing left to do, or has run for a
-   * limited time. Waits while no permit is free. Meanwhile another process may handle the check.
+   * limited time. Waits while no permit is free. During this wait, another process may handle the check.
    */
   async #check(bot: number): Promise<void> {
     if (this.#drains.has(bot)) {
@@ -213,8 +213,7 @@ export class DeliveryWorker {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // While Redis refuses wake-ups, each sweep sends only one wake-up. If this one succeeds, Redis accepts
-      // wake-ups again.
+      // While Redis refuses wake-ups, each sweep sends only one wake-up. If it succeeds, Redis accepts wake-ups again.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
         if (this.#checks.size < unservedMax) this.#checkHere(bot);

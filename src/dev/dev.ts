@@ -8,12 +8,15 @@ import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
- * A second signal within this time counts as the same signal, because npm forwards a Ctrl-C that the terminal has
- * already sent to us.
+ * A second signal within this time counts as the first one. npm forwards a Ctrl-C that the terminal has already sent to
+ * this process.
  */
 const same_signal_ms_max = 1_000;
 
-/** Returns two abort signals. The first signal to the process requests a shutdown, and a later one shortens it. */
+/**
+ * Returns two abort signals. The first signal to the process requests a shutdown, and a later signal shortens the
+ * shutdown.
+ */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();
@@ -35,7 +38,7 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
 }
 
 /**
- * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. For a Refusal, prints its
+ * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. After a Refusal, prints the
  * message to stderr, sets the exit code to 1 and resolves. Rethrows any other error after the clean-up. `main` is the
  * compiled `main.js` whose roles are started. The default is the `main.js` of this build.
  */

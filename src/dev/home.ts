@@ -101,8 +101,8 @@ function inUse(home: string, holder: Holder): Refusal {
 }
 
 /**
- * Moves away the lock of a dead process. If another process takes the lock just before the move, puts the lock of that
- * process back.
+ * Moves away the lock of a dead process. If another process takes the lock just before the move, restores the lock of
+ * that process.
  */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;

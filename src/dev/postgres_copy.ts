@@ -29,8 +29,8 @@ export interface CopyOptions {
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
 /**
- * Returns PostgreSQL programs that `user` can run: the given programs if possible, otherwise a copy. Throws a Refusal
- * if no folder is suitable for a copy.
+ * Returns PostgreSQL programs that `user` can run. These are the given programs if possible, otherwise a copy. Throws a
+ * Refusal if no folder is suitable for a copy.
  */
 export function readableBinaries(
   binaries: Binaries,
@@ -103,7 +103,7 @@ function refuseShared(path: string, mayBeSticky: boolean): void {
 }
 
 /**
- * Installs a complete copy with a single rename. If two starts race, the later one uses the copy of the earlier one.
+ * Installs a complete copy with a single rename. If two starts race, the later start uses the copy of the earlier one.
  */
 function makeCopy(from: Binaries, to: Binaries): void {
   const aside = `${to.root}.${process.pid}.${randomBytes(4).toString('hex')}`;
@@ -118,7 +118,7 @@ function makeCopy(from: Binaries, to: Binaries): void {
   }
 }
 
-/** Lets everyone read all files, and run the files that the owner may run. */
+/** Lets all users read all files, and run the files that the owner may run. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

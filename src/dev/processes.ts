@@ -16,7 +16,7 @@ export interface LocalServer {
   readonly pid: number;
   /** Resolves when the process has ended, with the reason: `exit code 1` or `signal SIGKILL`. */
   readonly exited: Promise<string>;
-  /** Shuts the server down and waits for its end. Does nothing if the server has already ended. */
+  /** Shuts the server down and waits until it has ended. Does nothing if the server has already ended. */
   stop(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
+/** The signals that end a process, in order. Each entry consists of a signal and of the ms to wait after the signal. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
 export async function endChild(
@@ -171,8 +171,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process with this pid that an earlier, killed process left running. Ends it only if its command line shows
- * that it is ours. Returns whether there was such a process.
+ * Ends the process with this pid, which an earlier, killed process left running. Ends it only if the command line shows
+ * that the process is ours. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

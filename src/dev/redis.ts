@@ -44,7 +44,8 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // Keeps the command line, which Redis replaces by default. It identifies a leftover process as ours.
+    // Keeps the original command line, by which a leftover process is recognised as ours. By default, Redis replaces
+    // the command line.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,

@@ -1,7 +1,7 @@
 /**
- * Finds out whether the files of the private Redis are unchanged since it stopped. If files are restored, their inodes
- * or change times differ, and no program can set these. This module therefore notices an older copy of the folder, even
- * if Postgres was restored together with it.
+ * Finds out whether the files of the private Redis are unchanged since it stopped. A restored file has another inode or
+ * change time, because programs cannot choose these two. This module therefore recognises an older copy of the folder,
+ * even if Postgres was restored together with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ function describe(dir: string): string {
 }
 
 /**
- * Records the state of the files. Call this after Redis has stopped. Without a record, the next start is as careful as
- * after a crash.
+ * Records the state of the files. Call this after Redis has stopped. If there is no record, the next start is as
+ * careful as after a crash.
  */
 export function noteLeft(dir: string): void {
   try {

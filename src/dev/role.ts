@@ -33,7 +33,7 @@ const hurry_ms = 1_000;
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
 /**
- * Starts the process of a role. A role exits when its IPC channel closes, so it also exits when this process is killed.
+ * Starts the process of a role. A role exits when the IPC channel closes, so it also exits when this process is killed.
  * The role has its own process group. A terminal's Ctrl-C therefore does not reach the role, and this process controls
  * the order of shutdown.
  */

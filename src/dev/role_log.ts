@@ -16,8 +16,8 @@ interface Seen {
 }
 
 /**
- * Returns the text that the terminal shows for a log line. Shows JSON lines of level warning or higher, and plain text
- * that is not part of a stack trace. Returns undefined for all other lines.
+ * Returns the text that the terminal shows for a log line. Shows JSON lines of the level warning or higher, and lines
+ * of plain text that do not belong to a stack trace. Returns undefined for all other lines.
  */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {

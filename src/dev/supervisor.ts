@@ -12,7 +12,7 @@ const healthy_ms = 10_000;
 export interface Running {
   readonly pid: number;
   readonly exited: Promise<string>;
-  /** Shuts the process down. Once `hurry` is aborted, kills the process after at most one second. */
+  /** Shuts the process down. When `hurry` is aborted, kills the process after at most one second. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       stopping.abort();
       await running?.stop(hurry);
       await served;
-      // Stops the process, because its start succeeded before it could be cancelled.
+      // Stops the process, because it had started before the start could be cancelled.
       await running?.stop(hurry);
     },
   };

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Refusal } from './refusal.js';
 
-/** Folders that are often missing from the PATH of a service manager or an editor. */
+/** Folders that are often missing in the PATH of a service manager or an editor. */
 const usualFolders = [
   '/usr/local/bin',
   '/usr/bin',
@@ -41,7 +41,7 @@ interface Wanted {
   readonly name: string;
   readonly managers: readonly Manager[];
   readonly byHand: string;
-  /** An alternative for people without root access. */
+  /** What people without root access can do instead. */
   readonly instead: string;
   readonly find: () => string | undefined;
 }

@@ -19,7 +19,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** Errors that any call can return besides its own. */
+/** The errors that any call can return in addition to its own errors. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -230,7 +230,7 @@ const securityOf = {
   anyone: [],
 };
 
-/** Calls that need no token are never refused because of a token. */
+/** A call that needs no token is never refused because its token is wrong. */
 const everywhereFor = (caller: Endpoint['caller']): readonly ErrorName[] =>
   caller === 'anyone' ? everywhere.filter((kind) => kind !== 'unauthorized') : everywhere;
 
@@ -391,7 +391,7 @@ const fixedComponents: Json = {
 
 /** Returns the entries of the search index: each method by its name, each endpoint by verb and path. */
 export function operationsOf({ methods, endpoints }: Operations): Json[] {
-  // Builds anchors in the same way as the renderer of the pages.
+  // Builds anchors in the same way as the renderer of the documentation pages.
   const slug = (text: string) => text.toLowerCase().replaceAll(' ', '-').replaceAll('/', '');
   const url = (tag: string, id: string) => `/docs/reference#/${slug(tag)}/${slug(id)}`;
   return [

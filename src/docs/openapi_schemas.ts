@@ -6,8 +6,8 @@ export type Json = { [name: string]: unknown };
 export type Components = Record<string, Json>;
 
 /**
- * Removes limits that only say that a number is a safe integer. Allows additional fields, because clients must accept
- * new fields.
+ * Removes limits whose only meaning is that a number is a safe integer. Allows additional fields, because clients must
+ * accept new fields.
  */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;

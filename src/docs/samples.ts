@@ -41,8 +41,8 @@ type Properties = Readonly<Record<string, Json>>;
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
 /**
- * Returns a value that fits the schema. Looks up references in `components`. A deeply nested schema becomes an empty
- * object.
+ * Returns a value that fits the schema. Looks up references in `components`. Uses an empty object for a deeply nested
+ * schema.
  */
 export function sampleOf(schema: Json, components: Properties, name = '', depth = 0): unknown {
   if (depth > 5) return {};
@@ -63,7 +63,8 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (properties !== undefined) {
     const own = properties as Properties;
-    // In the schema the text of a message is optional. The sample shows it, because a message without content is refused.
+    // Includes the text of a message in the sample, although the schema makes the text optional. A message without
+    // content is refused.
     const shown = (required as string[]).length === 0 && 'text' in own ? ['text'] : (required as string[]);
     return Object.fromEntries(shown.map((each) => [each, inner(own[each], each)]));
   }

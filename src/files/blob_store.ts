@@ -18,7 +18,7 @@ export interface BlobStore {
   /** Returns the size in bytes, or null when the file does not exist. */
   size(key: string): Promise<number | null>;
   remove(key: string): Promise<void>;
-  /** Writes and removes a small file. Throws if files cannot be written. */
+  /** Checks that files can be written, by writing and removing a small file. Throws if this fails. */
   check(): Promise<void>;
   /**
    * Lists files with keys greater than `after` ('' for all), sorted by key. Returns fewer than `limit` only at the

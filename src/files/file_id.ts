@@ -13,7 +13,7 @@ import { fileLimits as limits } from './limits.js';
 export interface MediaFile {
   readonly type: MediaType;
   readonly key?: string;
-  /** An HTTPS URL. The server never fetches it. */
+  /** An HTTPS URL, which the server never fetches. */
   readonly url?: string;
   /** bytes */
   readonly size?: number;
@@ -108,7 +108,7 @@ const thumbnailOf = ([key, size, width, height]: Exclude<Fields[10], 0 | undefin
 
 /**
  * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files
- * therefore get equal identifiers. The nonces of different plaintexts collide as rarely as random nonces.
+ * therefore get equal identifiers. The nonces of different plaintexts collide as rarely as random nonces would.
  */
 export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));

@@ -18,7 +18,7 @@ export interface Upload {
   readonly bytes: Buffer;
 }
 
-/** Data from the caller about a file. Used only for properties that the content of the file does not contain. */
+/** The caller's description of a file. Used only for properties that the content of the file does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -40,9 +40,9 @@ export interface FilesOptions {
   readonly blobs: BlobStore & { close?(): void };
   readonly measurer: Measurer;
   readonly pepper: string;
-  /** Whether MEDIA_DAYS is set. A file with a valid id may then have been removed. */
+  /** Whether MEDIA_DAYS is set. If so, a file with a valid id may have been removed. */
   readonly expiring?: boolean;
-  /** Whether uploads are refused now. A full Redis could not store their messages. */
+  /** Whether uploads are refused now, because Redis is full and could not store the messages with the files. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
   readonly time?: Time;
@@ -69,7 +69,7 @@ function shortened(name: string): string {
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
 }
 
-/** Characters that change the direction of a text. With them, `\u202egpj.exe` looks like `exe.jpg`. */
+/** Characters that change the direction of a text. For example, `\u202egpj.exe` would look like `exe.jpg`. */
 const directions = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note', 'sticker'];
@@ -221,7 +221,7 @@ export function createFiles({
       checkSize(type, given.bytes.length);
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(owner, given.bytes, type === 'photo');
-      // A file that was not measured may still be valid, so the client should try again.
+      // Asks the client to try again, because a file that was not measured may still be valid.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const upload = cleanedOf(given, found);

@@ -9,8 +9,8 @@ import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
 /**
- * The age above which unfinished files are removed. A write takes less time, so the process that wrote such a file has
- * died.
+ * The age above which unfinished files are removed. A write takes less time than this, so the process that wrote such a
+ * file must have died.
  */
 const stale_ms_min = 3_600_000;
 
@@ -120,8 +120,8 @@ export function createFolderStore(root: string, time = systemTime, random = syst
       await ifThere(unlink(pathOf(key)));
     },
     /**
-     * Does not leave a new folder behind. An operator may run this as root, and the service could not write to such a
-     * folder.
+     * Does not leave a new folder behind. An operator may run this as root, and the service could not write to a folder
+     * that root created.
      */
     async check() {
       const folder = join(root, `check-${newKey(random)}`);
@@ -134,7 +134,7 @@ export function createFolderStore(root: string, time = systemTime, random = syst
       } finally {
         for (const path of [draft, file]) await ifThere(unlink(path));
         await rmdir(folder);
-        // If another process has stored a file in a new folder in the meantime, this folder stays.
+        // Keeps a new folder if another process has stored a file in it in the meantime.
         for (let at = dirname(folder); at.length >= outermost.length; at = dirname(at))
           await rmdir(at).catch(() => undefined);
       }

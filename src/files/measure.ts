@@ -7,7 +7,7 @@ import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
 import { fileLimits as limits } from './limits.js';
 
 export interface Measured {
-  /** Present if the file was not read, because earlier files took too long. */
+  /** Present if the file was not read because earlier files took too long. */
   readonly late?: true;
   /** The MIME type according to the content. Absent for a type without a signature, such as text. */
   readonly mime?: string;

@@ -7,7 +7,7 @@ import { withoutMetadata } from './metadata.js';
 const say = (answer: MeasureAnswer, moved: ArrayBuffer[] = []) => parentPort?.postMessage(answer, moved);
 
 parentPort?.on('message', async ({ id, bytes, isPhoto }: MeasureTask) => {
-  // Lets an exception end the thread. The owner then treats the file as not measurable.
+  // Lets an exception end the thread, because the owner then treats the file as not measurable.
   const measured = await measure(bytes);
   const cleaned = isPhoto ? withoutMetadata(bytes) : undefined;
   if (cleaned === undefined) say({ id, measured });

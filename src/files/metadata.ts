@@ -11,9 +11,9 @@ const png_chunk_frame_bytes = 12;
 const webp_chunk_head_bytes = 8;
 const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
-/** The type of a number of 16 bits. */
+/** The EXIF type of a 16-bit number. */
 const tiffShort = 3;
-/** A result is at most this many bytes longer than its file, because of the block with the orientation. */
+/** A result can be longer than its file by at most this many bytes, because a block with the orientation is added. */
 const added_bytes_max = 64;
 
 const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
@@ -40,7 +40,7 @@ function orientationOf(exif: Buffer): Buffer | undefined {
   return undefined;
 }
 
-/** Collects the parts of a file that stay. */
+/** Collects those parts of a file that are kept. */
 class Kept {
   readonly source: Buffer;
   readonly #out: Buffer<ArrayBuffer>;
@@ -49,7 +49,7 @@ class Kept {
 
   constructor(source: Buffer) {
     this.source = source;
-    // This buffer is not from the shared pool, so it can be transferred to another thread.
+    // Allocates a buffer outside of the shared pool, so that it can be transferred to another thread.
     this.#out = Buffer.alloc(source.length + added_bytes_max);
   }
 
@@ -127,7 +127,7 @@ function keepJpeg(kept: Kept): void {
     const end = Math.min(at + 2 + Math.max(2, bytes.readUInt16BE(at + 2)), bytes.length);
     const data = bytes.subarray(at + 4, end);
     if (isNeeded(marker, data)) kept.keep(at, end);
-    // The sixth byte is a filler of any value. Some programs require 0.
+    // The sixth byte is a filler and may have any value. Uses 0, because some programs require it.
     else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0')
       kept.orient(data.subarray(6), (exif) => app1(data.subarray(0, 6), exif));
     at = end;
@@ -174,7 +174,7 @@ function keepPng(kept: Kept): void {
 
 const webpChunks = new Set(['VP8 ', 'VP8L', 'VP8X', 'ALPH', 'ANIM', 'ANMF', 'ICCP']);
 const webp_head_bytes = 12;
-/** The flags in the first byte of a chunk VP8X that announce EXIF and XMP data. */
+/** The flags for EXIF and XMP data, in the first byte of a VP8X chunk. */
 const webpExifFlag = 0x08;
 const webpXmpFlag = 0x04;
 
@@ -184,7 +184,7 @@ function webpExif(exif: Buffer): Buffer {
   return Buffer.concat([head, exif]);
 }
 
-/** Some programs write the prefix that precedes EXIF data in a JPEG. */
+/** Removes the prefix that precedes EXIF data in a JPEG. Some programs write this prefix into a WebP too. */
 const withoutPrefix = (exif: Buffer) => (ascii(exif, 0, 6) === 'Exif\0\0' ? exif.subarray(6) : exif);
 
 function keepWebp(kept: Kept): Buffer<ArrayBuffer> | undefined {

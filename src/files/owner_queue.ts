@@ -25,8 +25,8 @@ export class OwnerQueue<T> {
   }
 
   /**
-   * Adds work. Returns false if too much work waits, either of this owner or of all. The last item may exceed the byte
-   * limit.
+   * Adds work. Returns false if too much work is waiting, either for this owner or for all owners. The last item may
+   * exceed the byte limit.
    */
   add(owner: number, bytes: number, item: T): boolean {
     const own = this.#owners.get(owner) ?? { waiting: [], bytes: 0 };

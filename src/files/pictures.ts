@@ -14,7 +14,7 @@ import { pictureForm } from './picture_form.js';
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {
-  /** WebP, or JPEG for a thumbnail, because all clients of the Bot API support JPEG */
+  /** Pictures are WebP. Thumbnails are JPEG, because all clients of the Bot API support JPEG. */
   readonly bytes: Buffer;
   readonly width: number;
   readonly height: number;

@@ -38,8 +38,8 @@ export class BodyRoom {
   }
 
   /**
-   * Reserves bytes for a body. Returns false if not enough are left. `share` is the limit for bodies of this kind.
-   * Without `address`, only the total is counted. A small body that arrives in one piece from an authenticated caller
+   * Reserves bytes for a body. Returns false if not enough are left. `share` is the limit for bodies of this kind. If
+   * `address` is absent, only the total is counted. A small body that arrives in one piece from an authenticated caller
    * has no `address`, because counting would cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
@@ -106,7 +106,7 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** True for a caller without a token, and until the token of any other caller has been checked. */
+  /** True for a caller without a token. True for any other caller until the token has been checked. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];

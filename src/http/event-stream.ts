@@ -26,7 +26,7 @@ export class ReplyStream implements EventStream {
   private countedBytes = 0;
   private open = true;
   private abandoned = false;
-  /** Disconnects a client that does not accept the buffered text in time. Set while the stream ends. */
+  /** The timer that disconnects a client if it does not accept the buffered text in time. Set while the stream ends. */
   private ending: Timer | undefined;
 
   /** Calls `ended` once, when `close` has ended the reply. */

@@ -65,7 +65,7 @@ export class Exchange extends Head implements ApiRequest {
   private readonly beganAt: number;
   private readonly weight: number;
   closes = false;
-  /** Whether the engine's callback is running. The socket is then already corked. */
+  /** Whether the engine's callback is running. If so, the socket is already corked. */
   private corked = true;
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
@@ -278,7 +278,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body that ends soon, as for a body with a declared length.
+      // Skips the rest of a chunked body if it ends soon. A body with a declared length is skipped in the same way.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -325,7 +325,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // Ignores an error of the error reporter, because such an error must not end the process.
+      // Ignores an error in the error reporter, because it must not end the process.
     }
   }
 
@@ -401,8 +401,8 @@ export class Exchange extends Head implements ApiRequest {
     try {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
-      // Forbids caching, because answers are private or valid only for a short time. Replies that may be cached are
-      // sent as streams with their own headers.
+      // Forbids caching, because answers are private or soon outdated. Replies that may be cached are sent as streams
+      // and set their own headers.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (this.answerTraceparent !== '') response.writeHeader('traceparent', this.answerTraceparent);

@@ -41,14 +41,15 @@ export interface ExchangeContext {
   readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
   /**
-   * Counts requests whose reply has not been passed to the kernel. A small reply only has to be passed to the engine.
+   * Counts requests whose reply has not been passed to the kernel. A small reply counts only until it is passed to the
+   * engine.
    */
   open: number;
   begun: number;
   readonly heldReplies: HeldReplies;
   /** How many bytes wait for slow clients of event streams. */
   streamBytes: number;
-  /** True during shutdown. Each reply then ends its connection. */
+  /** True during shutdown, when each reply ends its connection. */
   closing: boolean;
   idle: () => void;
 }

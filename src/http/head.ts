@@ -109,7 +109,8 @@ function visitRare(name: string, value: string): void {
       head.userAgent = value;
       break;
     case 'cookie':
-      // A browser sends several such headers only over HTTP/2, and then the proxy may pass them on.
+      // Joins repeated `Cookie` headers. Over HTTP/2, a browser may send several of them, and the proxy may pass them
+      // on separately.
       head.cookie = head.cookie ? `${head.cookie}; ${value}` : value;
       break;
   }
@@ -145,8 +146,8 @@ export function asksToClose(connection: string): boolean {
 }
 
 /**
- * Returns whether the engine itself ends the connection after the reply. It recognises the header by its length.
- * `asksToClose` must be true.
+ * Returns whether the engine itself ends the connection after the reply. The engine recognises the header `Connection:
+ * close` by its length. `asksToClose` must be true.
  */
 export const engineCloses = (connection: string): boolean => connection.length === 'close'.length;
 

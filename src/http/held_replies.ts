@@ -28,9 +28,9 @@ export class HeldReplies {
   }
 
   /**
-   * Counts a reply. While the replies of its caller are above `caller_held_replies_bytes_max`, drops the oldest reply of
-   * this caller. While all replies are above `held_replies_bytes_max`, drops the oldest reply of the caller with the most
-   * bytes.
+   * Counts a reply. As long as the replies of the caller exceed `caller_held_replies_bytes_max`, drops the oldest reply
+   * of this caller. As long as all replies exceed `held_replies_bytes_max`, drops the oldest reply of the caller with
+   * the most bytes.
    */
   add(caller: Caller, reply: HeldReply): void {
     const held = this.#count(caller, reply.bytes);

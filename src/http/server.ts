@@ -166,8 +166,8 @@ class Server implements HttpServer {
     const { time } = this.context;
     this.context.closing = true;
     if (this.socket) {
-      // Closes right after the event loop has accepted waiting connections, because the kernel resets all connections
-      // that were not accepted.
+      // Closes directly after the event loop has accepted waiting connections, because the kernel resets the
+      // connections that were not accepted.
       await new Promise<void>((resolve) => time.soon(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -196,8 +196,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Ends each open connection with its next answer. If the server closed a connection just before a request arrived,
-   * the kernel would reset the connection.
+   * Ends each open connection with its next answer. If the server closed a connection itself and a request arrived just
+   * then, the kernel would reset the connection.
    */
   private async linger(): Promise<void> {
     const { time } = this.context;

@@ -15,8 +15,8 @@ export interface StreamOwner {
 
 /**
  * Passes at most one chunk to the engine at a time. If the kernel accepts only a part, the rest waits here, and the
- * source is paused. A slow client therefore needs memory for at most one chunk, and for the data that the source
- * has read ahead.
+ * source is paused. The memory for a slow client is therefore bounded by one chunk plus the data that the source has
+ * read ahead.
  */
 export class StreamReply {
   private readonly time: Time;
@@ -26,7 +26,7 @@ export class StreamReply {
   private readonly owner: StreamOwner;
   private begun = false;
   private over = false;
-  /** The bytes that the kernel has not accepted yet, and their offset in the reply. */
+  /** The bytes that the kernel has not accepted yet, and the offset of the first of them in the reply. */
   private pending: Buffer | undefined;
   private pendingAt = 0;
 

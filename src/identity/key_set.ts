@@ -1,6 +1,6 @@
 /**
  * Loads and caches the public keys of an identity provider, from a URL or a file. If a token has an unknown key id, the
- * keys are loaded again, because providers rotate their keys. There is a minimum time between these loads, because
+ * keys are loaded again, because providers rotate their keys. There is a minimum time between two such loads, because
  * anyone can make such a token.
  */
 import { readFile } from 'node:fs/promises';
@@ -33,8 +33,8 @@ async function readSource(time: Time, source: KeySetOptions['source']): Promise<
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the keys were
- * loaded once.
+ * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the keys have
+ * been loaded for the first time.
  */
 export function createKeySet({ source, onError, time = systemTime }: KeySetOptions): JWTVerifyGetKey {
   const now = () => time.monotonic();

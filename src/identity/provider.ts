@@ -40,8 +40,8 @@ export function personOf(claims: JWTPayload, subject: string): NewUser {
 }
 
 /**
- * Creates the provider. A provider token is verified once and then cached like our own tokens, but never beyond its
- * expiry.
+ * Creates the provider. A provider token is verified once. The result is then cached, as for our own tokens, but never
+ * beyond the expiry of the token.
  */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet(options);

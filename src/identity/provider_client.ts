@@ -1,5 +1,5 @@
 /**
- * Sends the requests of a sign-in to an OpenID Connect provider. Each answer has a bound in time and bytes. Only the
+ * Sends the requests of a sign-in to an OpenID Connect provider. Each answer is limited in time and bytes. Only the
  * addresses in the metadata of the provider are contacted, and redirects are not followed.
  */
 import * as oauth from 'oauth4webapi';
@@ -21,7 +21,7 @@ export interface TokenAnswer {
   readonly accessToken: string;
 }
 
-/** The error if the query of the browser is no answer of this provider. Anyone can send such a query. */
+/** The error if the browser sends a query that is not an answer of this provider. Anyone can send such a query. */
 export class AnswerError extends Error {}
 
 /** Statuses of answers that cannot have a body. */
@@ -64,7 +64,8 @@ function createMetadata(issuer: string, sending: Sending, time: Time) {
   return async (): Promise<oauth.AuthorizationServer> => {
     const now = time.monotonic();
     if (known !== undefined && now < known.until) return known.server;
-    // Rejects with the last error for a moment, so that a lost provider is not asked constantly.
+    // Rejects with the last error for a moment, so that an unavailable provider does not get a request for every
+    // sign-in.
     if (failed !== undefined && now < failed.until) throw failed.error;
     return discover();
   };
@@ -87,7 +88,7 @@ export function createProviderClient(options: ProviderClientOptions) {
 
   function authentication({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) {
     if (clientSecret === undefined) return oauth.None();
-    // The default of providers that list no methods is the header (OpenID Connect Discovery §3).
+    // A provider that lists no methods accepts the header (OpenID Connect Discovery §3).
     const takesHeader = methods === undefined || methods.includes('client_secret_basic');
     return takesHeader ? oauth.ClientSecretBasic(clientSecret) : oauth.ClientSecretPost(clientSecret);
   }
@@ -130,7 +131,7 @@ export function createProviderClient(options: ProviderClientOptions) {
       });
       return { idToken: tokens.id_token as string, accessToken: tokens.access_token };
     },
-    /** Returns what the provider tells about the person, or no claims if it has no such call. */
+    /** Returns the provider's claims about the person. Returns no claims if the provider has no endpoint for them. */
     async userInfo(accessToken: string, subject: string): Promise<Readonly<Record<string, unknown>>> {
       const server = await metadata();
       if (server.userinfo_endpoint === undefined) return {};

@@ -42,7 +42,10 @@ interface Flow {
 
 const owner = 'installation:sign-in';
 
-/** Errors with which the provider refuses this person or code, or asks for an action. Others concern the settings. */
+/**
+ * Errors with which the provider refuses this person or code, or asks for an action. All other errors point to wrong
+ * settings.
+ */
 const refusals = new Set([
   ...['access_denied', 'invalid_grant', 'login_required', 'consent_required'],
   ...['interaction_required', 'account_selection_required'],
@@ -100,7 +103,7 @@ function createFlows({ secrets, time }: Pick<SignInOptions, 'secrets' | 'time'>)
         const flow = JSON.parse(secrets.open(Buffer.from(record, 'base64url'), owner)) as Flow;
         if (time.now() < flow.until) return flow;
       } catch {
-        // The record was changed, or its key was removed.
+        // The record was changed, or the key that sealed it was removed.
       }
       return fail('sign_in_expired');
     },
@@ -148,7 +151,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     if (present !== null) return present;
     if (!createUsers) return fail('account_missing');
     const named = claims.name ?? claims.given_name ?? claims.preferred_username;
-    // Many providers put the name into a separate answer only.
+    // Asks the provider for the name, because many providers put it only into a separate answer.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
     const takeBack = await count();
     const made = await store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);

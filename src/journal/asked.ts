@@ -51,7 +51,7 @@ interface Request {
   readonly at: number;
   /** Whether the journal must be read. */
   due: boolean;
-  /** Whether the journal is read once more after the next batch. */
+  /** Whether the journal must be read once more after the next batch. */
   again: boolean;
   /** Whether the caller got an announcement since it requested the flush. */
   told: boolean;

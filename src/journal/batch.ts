@@ -23,7 +23,7 @@ export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
   readonly last: number;
-  /** Whether these entries were the whole journal when it was read. */
+  /** Whether these entries were the whole journal at the time of the read. */
   readonly whole: boolean;
 }
 

@@ -51,7 +51,7 @@ export interface FlusherOptions {
    * throw and must return quickly.
    */
   readonly onWritten?: (changes: readonly Change[]) => void;
-  /** Called at each step of each batch and awaited, so that a test can stop the flusher here. */
+  /** Called at each step of each batch. The flusher awaits the call, so that a test can stop the flusher here. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
 
@@ -133,8 +133,9 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Stops the loop after the current batch. With `drain`, stops it when the leased journals are empty. Then releases
-     * the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
+     * Stops the loop after the current batch. With `drain`, stops the loop when the leased journals are empty. After
+     * that, releases the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay
+     * in the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

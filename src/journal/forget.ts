@@ -83,8 +83,8 @@ export class Forgetter {
   }
 
   /**
-   * Scans the keys of a server once. Each batch renews the leases, which last much longer than a batch takes. Removes
-   * partitions from `held` if another node now has their lease.
+   * Scans the keys of a server once. Each batch renews the leases. A lease lasts much longer than a batch takes.
+   * Removes partitions from `held` if another node now has their lease.
    */
   async #sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const { keys } = this.#options;

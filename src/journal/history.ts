@@ -53,7 +53,7 @@ export interface WentBack {
 export interface HistoryOptions {
   /** The repair opens its own connections to this URL. */
   readonly url: string;
-  /** The id of the shard. The default, 0, is the control database. */
+  /** The id of the shard. The default is 0, the control database. */
   readonly shard?: number;
   /**
    * Returns which partitions are in this database. `own` is a connection to this database. If this function is absent,
@@ -136,7 +136,7 @@ export class History implements Guard, ControlMarks {
   readonly #at: { readonly history: string; readonly revoked: string; readonly flushed: string };
   readonly #waiting = new Map<number, RaisedMark>();
   #rewriting = 0;
-  /** The server that was compared last. Undefined once another server has replaced it. */
+  /** The server that was compared last. Undefined after another server has replaced it. */
   #compared: string | undefined;
 
   constructor(options: HistoryOptions) {
@@ -173,7 +173,7 @@ export class History implements Guard, ControlMarks {
   }
 
   watch(pool: Pool): () => void {
-    // Ignores errors, because the next request runs into the same error and reports it.
+    // Ignores errors, because the next request fails with the same error and reports it.
     return (this.#options.time ?? systemTime).repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
@@ -265,7 +265,7 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Includes only the shard's own partitions, because only these have copies of its records. Copies of control
+      // Includes only the partitions in this shard, because only they have copies of its records. Copies of control
       // records are in all partitions.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
@@ -340,7 +340,7 @@ export class History implements Guard, ControlMarks {
   async #admit(session: Queryable, tries = 0): Promise<string> {
     if (this.#compared !== undefined && (this.#options.connection.at(0)?.runId() ?? null) === null)
       return this.#admitAlone(session);
-    // Sends the marks that Redis does not have yet.
+    // Sends the marks that Redis has not stored yet.
     if (this.#waiting.size > 0) await this.#sendWaiting();
     // Reads Redis before Postgres, so that a transaction that commits between the two reads does not look lost.
     const known = await this.#read();

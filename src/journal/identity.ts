@@ -49,9 +49,9 @@ export interface RedisIdentity {
 }
 
 /**
- * When a node may start to use an empty Redis. `unless_used` (for roles): only if no other node uses the former Redis.
- * `never` (for commands): not at all. `rebuild` (for `petrel redis rebuild`): always, even if the installation used
- * this Redis earlier.
+ * When a node may start to use an empty Redis. Roles use `unless_used`: only if no other node uses the former Redis.
+ * Commands use `never`. `petrel redis rebuild` uses `rebuild`: always, even if the installation used this Redis
+ * earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
@@ -161,9 +161,9 @@ export class Identity {
   readonly #random: Random;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The last refusal that was reported, or '' if a Redis was accepted since then. */
+  /** The last refusal that was reported. '' if a Redis was accepted after that refusal. */
   #reported = '';
-  /** The last report about a master. Accepting the master of partition 0 does not clear this report. */
+  /** The last report about a master. It is kept when the master of partition 0 is accepted. */
   #reportedOfMaster = '';
 
   constructor(options: IdentityOptions) {
@@ -292,8 +292,8 @@ export class Identity {
   }
 
   /**
-   * Returns whether a Redis server has a partition of this installation. A master of a wrong cluster has partitions of
-   * another installation.
+   * Returns whether a Redis server has a partition of this installation. A master of a wrong cluster has only
+   * partitions of another installation.
    */
   async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(this.#options.keys.meta(partition), 'of');

@@ -37,7 +37,7 @@ export function createIdleWait(
       msMax + late_ms,
       answered.catch(() => 'failed' as const),
     );
-    // Keeps a client that is still asking Sentinels for the master. If that client were disconnected now, it would
+    // Keeps a client that is still asking Sentinels for the master. A client that is disconnected at this moment would
     // never connect again.
     if (outcome === undefined && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;

@@ -22,7 +22,7 @@ export interface MaintenanceOptions {
   readonly holds: () => Holds;
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
-  /** The days that delivered updates are kept. 0, the default, keeps none. */
+  /** For how many days delivered updates are kept. The default, 0, keeps none. */
   readonly updatesDays?: number | undefined;
   readonly onError: (error: Error) => void;
   readonly time?: Time;
@@ -67,8 +67,7 @@ export function createMaintenance({
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Does not drop message partitions. The retention job drops them, after it has removed the data that belongs to
-      // their messages.
+      // Does not drop message partitions. The retention job drops them after it has removed the data of their messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;

@@ -75,7 +75,7 @@ interface ReadAt extends ReadResult {
 interface InFlight {
   readonly partitions: ReadonlySet<number>;
   readonly committed: Promise<void>;
-  /** Resolves when the waiting callers have been notified. */
+  /** Resolves when the callers that wait for this batch have been notified. */
   readonly announced: Promise<void>;
   /** Resolves when the batch is settled, or when the loop may settle it together with later batches. */
   readonly settled: Promise<void>;
@@ -101,7 +101,7 @@ const serversOf = (batches: readonly WrittenBatch[]): string[] => [
   ...new Set(batches.flatMap(({ raised }) => raised.map(({ server }) => server))),
 ];
 
-/** Returns the newest mark of each row and server. The marks must be in the order of their commits. */
+/** Returns the newest mark for each pair of row and server. The given marks must be in the order of their commits. */
 const newestMarks = (batches: readonly WrittenBatch[]): RaisedMark[] => [
   ...new Map(
     batches.flatMap(({ raised }) => raised.map((mark) => [`${mark.shard} ${mark.server}`, mark])),
@@ -136,7 +136,7 @@ export class Pipeline {
   #keptBytes = 0;
   /** The row of the marks that batches raise. Batches that are settled together share a mark. */
   #markRow: number | undefined;
-  /** A stop was requested. `now` ends the loop after the current batch, and may replace `drain` later. */
+  /** A stop was requested. `now` ends the loop after the current batch. A `drain` may later be replaced by `now`. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;
@@ -308,9 +308,9 @@ export class Pipeline {
   }
 
   /**
-   * Announces the commit. Rejects if the commit is lost, because another server has replaced the one that committed.
-   * Later batches are then not announced either, because the announcement of their versions would also confirm this
-   * batch. For the same reason, the servers of the kept batches are checked again.
+   * Announces the commit. Rejects if another server has replaced the server that committed, because the commit is then
+   * lost. Later batches are then not announced either, because the announcement of their versions would also confirm
+   * this batch. For the same reason, the servers of the kept batches are checked again.
    */
   async #announce(
     batch: ReadAt,
@@ -366,8 +366,8 @@ export class Pipeline {
 
   /**
    * Settles all kept batches with one script per partition. No other batch may be settled at the same time. Before
-   * entries leave the journal, Redis records the marks of their commits. Rejects if a commit is lost, because another
-   * server has replaced the one that committed.
+   * entries leave the journal, Redis records the marks of their commits. Rejects if another server has replaced a
+   * server that committed, because that commit is then lost.
    */
   async #settleKept(): Promise<void> {
     const kept = [...this.#kept];

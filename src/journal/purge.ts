@@ -33,8 +33,8 @@ const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * The condition that no partitions are being moved to this database. If a row were deleted during such a move, an
- * update from the source would be lost.
+ * The condition that no partitions are being moved to this database. If a row were deleted during a move, the row's
+ * next update from the source would be lost.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
@@ -182,8 +182,8 @@ const agedPolls = statement(
 );
 
 /**
- * Deletes results and votes that were written after their poll was purged. Redis keeps a poll of any age while people
- * vote in it.
+ * Deletes results and votes that were written after their poll was purged. Such rows exist because Redis keeps a poll
+ * of any age while people vote in it.
  */
 const lateParts = journalTables
   .filter(({ table }) => table === 'polls')
@@ -201,7 +201,7 @@ const lateParts = journalTables
     ),
   );
 
-/** Deletes quarantined entries at the same age as messages, because such entries may contain messages. */
+/** Deletes quarantined entries at the same age as messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
@@ -218,7 +218,7 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** Returns how long delivered updates are kept. They contain messages. */
+/** Returns how long delivered updates are kept. Delivered updates contain messages. */
 export const keptAgeMs = (updatesDays: number, messageDays: number | undefined): number =>
   Math.min(updatesDays * 86_400_000, messageAgeMs(messageDays));
 
@@ -271,7 +271,7 @@ function dueIn(
 /**
  * In one database, deletes tombstones older than limits.tombstone_age_ms_max and the rows that belonged to the deleted
  * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
- * MESSAGE_DAYS, which also limits the age of copies of messages. `updatesDays` is UPDATES_DAYS. Returns the number of
+ * MESSAGE_DAYS. It also limits the age of copies of messages. `updatesDays` is UPDATES_DAYS. Returns the number of
  * deleted rows.
  */
 export async function purgeTombstones(

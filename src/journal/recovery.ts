@@ -46,7 +46,7 @@ export interface RaisedPartition {
   readonly partition: number;
   /**
    * True if Redis has certainly lost changes, because Postgres has changes that Redis lacks. False if a loss is only
-   * possible. The changes in Postgres are safe.
+   * possible. Changes that are already in Postgres are safe.
    */
   readonly proven: boolean;
 }
@@ -59,7 +59,10 @@ const seenIncarnations = statement(
    from partitions where partition = any($1::int[])`,
 );
 
-/** Records a data loss of Redis. Nodes discover a loss one partition at a time, so the statement adds to the counts. */
+/**
+ * Records a data loss of Redis. The statement adds to earlier counts, because nodes discover a loss one partition at a
+ * time.
+ */
 const noteLoss = statement(
   'note_redis_loss',
   `insert into installation as i (name, value)
@@ -103,9 +106,9 @@ const noteSeal = statement(
 );
 
 /**
- * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. A later start on
- * a copy of the sealed data cannot use the seal. An operator's seal is also refused if both servers were restored from
- * backups, because a restored Postgres was restarted.
+ * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. A later start
+ * from a copy of the sealed data cannot use the seal. An operator's seal is also refused if both servers were restored
+ * from backups, because a restored Postgres was restarted.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -182,8 +185,7 @@ export class Recovery {
   }
 
   /**
-   * Recovers many partitions as `recover` does, with one statement for all that need recovery. A starting node calls
-   * this function.
+   * Recovers many partitions as `recover` does, but with a single statement. A node calls this function when it starts.
    */
   async openAll(partitions: readonly number[], runId: string): Promise<void> {
     try {
@@ -284,8 +286,8 @@ export class Recovery {
       pool.query<Seen>(seenIncarnations, [own]),
     );
     const seen = new Map(rows.map((row) => [row.partition, row]));
-    // Reads Redis after the rows in Postgres. An earlier raise is then either already in Redis or visible to the
-    // statements below.
+    // Reads Redis after the rows in Postgres. If another node raised an incarnation earlier, the raise is then either
+    // in Redis already or visible to the statements below.
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);

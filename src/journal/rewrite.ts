@@ -272,8 +272,8 @@ async function sweep(
 
 /**
  * Writes the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
- * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised
- * meanwhile, because Redis may have lost entities that were read. The caller then repeats the whole rewrite.
+ * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised in the
+ * meantime, because Redis may have lost entities that were read. The caller then repeats the whole rewrite.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;

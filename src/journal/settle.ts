@@ -13,12 +13,12 @@ import type { Written } from './write.js';
 /** Batches whose transaction is committed. */
 export interface Committed {
   readonly prefixes: readonly JournalPrefix[];
-  /** Excludes quarantined entries. Their entities must stay in Redis, because Postgres lacks them. */
+  /** Excludes quarantined entries, because Postgres lacks their entities. These entities must stay in Redis. */
   readonly written: Written;
 }
 
 /**
- * The entries that one script settles. For a key in several batches, contains only the newest version, because Redis
+ * The entries that one script settles. If a key is in several batches, only its newest version is here, because Redis
  * has no older version.
  */
 interface Settling {
@@ -31,8 +31,8 @@ interface Settling {
 }
 
 /**
- * Returns the state keys that entries name. Replaced entries count too, because any of them may be the last entry that
- * names its state.
+ * Returns the state keys that entries name. Includes keys named by replaced entries, because a replaced entry may be
+ * the last entry that names a key.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));

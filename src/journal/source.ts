@@ -55,7 +55,7 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // Skips the journals of a slot that is being migrated. The next read goes to the new server of the slot.
+    // Skips the journals of a slot that is being migrated. The next read asks the new server of the slot.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
@@ -64,8 +64,8 @@ async function readFrom(
 export interface ReadResult {
   readonly prefixes: readonly JournalPrefix[];
   /**
-   * The error of the partitions that could not be read, for instance because their server is unavailable. Null if all
-   * were read.
+   * The error from reading partitions that could not be read, for instance because their server is unavailable. Null if
+   * all were read.
    */
   readonly failure: Error | null;
   readonly ends: readonly number[];
@@ -74,9 +74,9 @@ export interface ReadResult {
 }
 
 /**
- * How many entries the first round of a batch requests from all partitions together, but at least one from each. In
- * this round, the size of entries is still unknown. This number therefore limits how far a batch may exceed its byte
- * limit.
+ * How many entries the first round of a batch requests from all partitions together. At least one entry is requested
+ * from each. The sizes of entries are still unknown in this round, so this number limits by how much a batch may exceed
+ * its byte limit.
  */
 const first_round_entries = 128;
 

@@ -12,8 +12,8 @@ export interface JournalTable {
   readonly table: string;
   readonly columns: readonly string[];
   /**
-   * The table of the records that these rows are parts of. For example, `post_reactions` are parts of `posts`. Parts
-   * are purged together with their record.
+   * The table that contains the records to which these rows belong. For example, `post_reactions` are parts of `posts`.
+   * Parts are purged together with their record.
    */
   readonly partOf?: string;
   /**
@@ -32,8 +32,8 @@ export interface JournalTable {
    */
   record?(keys: Keys, key: readonly number[]): string;
   /**
-   * The table and column that store the greatest value. Set only if the last key column counts up for each combination
-   * of the other key columns.
+   * The table and column that store the greatest value. Set only if the last key column is a sequence of its own for
+   * each combination of the other key columns.
    */
   readonly sequence?: {
     readonly table: string;
@@ -126,8 +126,8 @@ const pollVotes: JournalTable = {
 };
 
 /**
- * The kinds of updates that a bot requested. The state of the bot's queue, which always stays in Redis, also contains
- * these kinds.
+ * The kinds of updates that a bot requested. These kinds are also in the state of the bot's queue, which always stays
+ * in Redis.
  */
 const masks: JournalTable = {
   kind: 'mask',
@@ -169,8 +169,8 @@ function endOfDigits(text: string, start: number): number {
 
 /**
  * Parses the name of an entity in the journal. The kind comes first, then the key columns. The user column is 0 for a
- * chat without a user. Returns null for an unknown kind, or for a malformed or inexact key. Such entries go to
- * quarantine. Uses a loop, because a regular expression takes ten times as long per row.
+ * chat without a user. Returns null for an unknown kind, a malformed key or an inexact number. Entries with such names
+ * go to quarantine. Uses a loop, because a regular expression takes ten times as long per row.
  */
 export function parseEntity(text: string): Entity | null {
   let at = text.indexOf(':');

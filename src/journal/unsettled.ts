@@ -1,8 +1,8 @@
 /**
  * Manages the partitions whose journal could not be settled, for instance because their slot is being migrated. Each of
- * them is set aside, and read again from its start after a backoff. Later entries of the same partition that are in
- * flight are not settled either. Otherwise the trim would also remove the failed entries, and their entities would stay
- * in Redis without an expiry.
+ * them is set aside. After a backoff, its journal is read again from the start. Later entries of the same partition
+ * that are in flight are not settled either. Otherwise the trim would also remove the entries that could not be
+ * settled, and their entities would stay in Redis without an expiry.
  */
 import type { Random } from '../random.js';
 import type { Time } from '../time.js';

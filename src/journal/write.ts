@@ -75,8 +75,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Returns the statement for tombstones without a day. Older releases, which did not partition messages by day, wrote
- * such tombstones. The statement searches every partition for the row.
+ * Returns the statement for tombstones without a day. Older releases wrote such tombstones, because they did not
+ * partition messages by day. The statement searches every partition for the row.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
@@ -242,7 +242,7 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // Skips entries that are already in quarantine, because the same batch was written before.
+    // Skips entries that are already in quarantine. Such entries exist if the same batch was written before.
     if (count > 0) onQuarantine(entry, reason);
   };
 
@@ -259,8 +259,8 @@ async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
 }
 
 /**
- * Returns the changes that Postgres accepts. Halves refused changes until each refused entry is isolated, and
- * quarantines those entries.
+ * Returns the changes that Postgres accepts. Splits refused changes into halves until each refused entry is isolated,
+ * and quarantines these entries.
  */
 async function accepted(
   pool: Pool,

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 export interface GitObject {
   readonly id: string;
   readonly type: string;
-  /** The path where the object first appears in the history, or the name of a tag, or '' for commits. */
+  /** The path at which the object first appears in the history. The name of a tag for tags, and '' for commits. */
   readonly path: string;
 }
 

@@ -5,8 +5,8 @@ import { table, whole } from './table.js';
 
 const gb = 2 ** 30;
 /**
- * A higher load average per core means that other programs were running during the bench. The bench itself keeps some
- * processes per core busy.
+ * A load average per core above this value means that other programs were running during the bench. The bench itself
+ * keeps some processes per core busy.
  */
 const busy_load_times = 3;
 

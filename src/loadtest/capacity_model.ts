@@ -8,7 +8,7 @@ const callCost = z.object({
   redis: z.number(),
   flush: z.number(),
   postgres: z.number(),
-  /** The number of rows that a call writes to Postgres, and of messages and reactions that it adds. */
+  /** How many rows a call writes to Postgres, and how many messages and reactions it adds. */
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
@@ -62,7 +62,7 @@ export interface Demand {
   /** How long records stay in Redis after their last use. */
   readonly hot_s: number;
   readonly waiting_s: number;
-  /** The share of each core that the plan may use, and the share of each Redis server's memory. */
+  /** How much of each core the plan may use, and how much of each Redis server's memory. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;
@@ -84,8 +84,8 @@ export interface Need {
   readonly postgres_rows: number;
   readonly postgres_cores: number;
   /**
-   * The bytes per second that are written to append-only files and write-ahead logs, and the daily growth of tables and
-   * indexes. Replicas are not included.
+   * How many bytes per second are written to append-only files and write-ahead logs, and how many bytes tables and
+   * indexes grow per day. Replicas are not included.
    */
   readonly aof_bytes: number;
   readonly wal_bytes: number;

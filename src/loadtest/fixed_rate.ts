@@ -1,7 +1,7 @@
 /**
  * Puts load on a server at a fixed rate. The due time of a request does not depend on earlier answers. The latency of a
- * request counts from its due time, even if the request was sent later. If a server stops responding for a second, the
- * delay therefore counts for all requests due in that second (no coordinated omission).
+ * request is measured from its due time, even if the request was sent later. If a server stops responding for a second,
+ * the latencies of all requests due in that second therefore include the delay (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -160,7 +160,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Measures how late this process sent a request, because it was busy or because it shares a core.
+      // Measures how late this process sent a request. It may be late because it was busy or because it shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

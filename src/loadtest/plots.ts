@@ -14,7 +14,7 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Returns round numbers from 0 up to at least `max`. */
+/** Returns round numbers for the axis, from 0 up to at least `max`. */
 function ticks(max: number): number[] {
   const rough = max / 4 || 1;
   const magnitude = 10 ** Math.floor(Math.log10(rough));

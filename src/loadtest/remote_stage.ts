@@ -1,6 +1,6 @@
 /**
- * Prepares a load on a running installation: its calls, and the data that they need. If the token belongs to a person,
- * creates a bot for the load test.
+ * Prepares the calls of a load on a running installation, and creates the data that these calls need. If the token
+ * belongs to a person, creates a bot for the load test.
  */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
@@ -25,7 +25,7 @@ export interface StageOptions {
   readonly token: string;
   /** The chat to which the load sends. Used only with the token of a bot. */
   readonly chat: number | undefined;
-  /** The highest rate of edits. A message can be edited only once per second. */
+  /** The highest rate of edits. The rate is limited because a message can be edited only once per second. */
   readonly rate: number;
 }
 

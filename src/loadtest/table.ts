@@ -147,8 +147,8 @@ export function conditionsOf({ petrel, commit, machine, settings, seconds }: Res
 }
 
 /**
- * Returns the report of a run: a row per side, then latencies, scaling and findings, and finally each goal with its
- * result.
+ * Returns the report of a run. It has a row per side, then latencies, scaling and findings, and finally each goal with
+ * its result.
  */
 export function report(results: Results): string {
   const rows = results.scenarios.flatMap(({ name, sides }) => sides.map((side) => row(name, side)));

@@ -14,7 +14,7 @@ export interface TrendPoint {
 
 export interface Trend {
   readonly scenario: string;
-  /** The oldest run first. The last point is the run itself. */
+  /** The points, oldest run first. The last point is the run itself. */
   readonly points: readonly TrendPoint[];
 }
 
@@ -35,8 +35,8 @@ function pointOf(run: Results, { ratio, cpu_ratio, sides }: ScenarioResult): Tre
 }
 
 /**
- * Returns a trend for each scenario of `run` that an earlier run also has. The earlier run must have the same machine
- * and load. `kept` has the earlier runs in any order.
+ * Returns a trend for each scenario of `run` that is also in an earlier run with the same machine and load. `kept` has
+ * the earlier runs in any order.
  */
 export function trendsOf(run: Results, kept: readonly Results[]): Trend[] {
   const earlier = kept

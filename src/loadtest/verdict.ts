@@ -1,6 +1,6 @@
 /**
- * Judges the results of a run: the ratio to the floor (the minimal server), the spread of the rounds, and how reliable
- * the results are.
+ * Judges the results of a run: their ratio to the floor (the minimal server), the spread of their rounds, and their
+ * reliability.
  */
 import type { Results, ScenarioResult } from './results.js';
 
@@ -71,7 +71,7 @@ export interface Verdict {
   readonly words: string;
 }
 
-/** Returns the result of a run in one sentence. `good` is null if the run does not decide any goal. */
+/** Returns the result of a run in one sentence. `good` is null if the run decides no goal. */
 export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): Verdict {
   const missed = goals.filter(({ met }) => met === false);
   const met = goals.filter((row) => row.met === true).length;

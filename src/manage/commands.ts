@@ -3,7 +3,7 @@
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 
-/** The commands in the order of the menu. A command with a page opens that page of a bot. */
+/** The commands in the order of the menu. If a command has a page, it opens this page of a bot. */
 export const commands = {
   newbot: null,
   mybots: 'm',

@@ -138,7 +138,7 @@ async function setInline(turn: Turn, { bot: id, change }: Extract<Press, { ask: 
 
 /**
  * Offers or transfers a bot. The button contains the recipient's id, because the username may move to another person.
- * Only the operation checks the owner. A check here would fail if the press is handled again after a successful
+ * Only the operation checks the owner. A check here would fail when the press is handled again after a successful
  * transfer.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
@@ -161,7 +161,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // If the bot is already deleted, uses the id, because this press is handled a second time.
+  // Uses the id if the bot no longer exists. Then this press already deleted the bot and is handled a second time.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -1,4 +1,7 @@
-/** Holds the texts for refused operations in the person's language. They replace the English texts of `errors.ts`. */
+/**
+ * Holds the texts for refused operations in the person's language. These texts replace the English texts of
+ * `errors.ts`.
+ */
 import type { ErrorName } from '../errors.js';
 import type { TextKey } from './texts.js';
 

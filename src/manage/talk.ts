@@ -1,6 +1,6 @@
 /**
- * Defines the state of a person's conversation with the management bot. It determines the meaning of the next message
- * that is not a command.
+ * Defines the state of a person's conversation with the management bot. The state determines the meaning of the next
+ * message that is not a command.
  */
 import type { Language } from '../rules/identity_texts.js';
 

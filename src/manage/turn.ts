@@ -27,10 +27,10 @@ export interface Reply {
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** The current time in Unix seconds, from the clock of Redis or of the node. */
+  /** The current Unix time in seconds, by the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store, only for reads. To change something, call `under`. */
+  /** The store. Use it only for reads, and call `under` for changes. */
   readonly store: Store;
   /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;

@@ -14,7 +14,7 @@ export const durationBounds = [
 const boundsMs = durationBounds.map((seconds) => seconds * 1_000);
 
 export class Distribution {
-  /** The counts per bucket, which are not cumulative. The last bucket has no upper bound. */
+  /** The count of each bucket. The counts are not cumulative. The last bucket has no upper bound. */
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 

@@ -19,7 +19,7 @@ export interface CallFigures {
   readonly times: number[];
 }
 
-/** Returns the class of a status by which calls are counted. 0 means that the client disconnected before the answer. */
+/** Returns the status class under which a call is counted. 0 means that the client disconnected before the answer. */
 export const kindOf = (status: number) =>
   status === 0
     ? 'gone'
@@ -47,15 +47,15 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
 /** All requests for a page count as one call, although a page has many files. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
-/** Long polls and streams, which wait for updates on purpose. */
+/** The long polls and streams. They wait for updates on purpose. */
 const waits = /^(getUpdates|streamUpdates|\/api\/stream)/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
  * How many requests are measured at the start of each second. In the rest of the second, only one request in `sampled`
- * is measured, and it counts for the unmeasured ones. Reading the clock twice for each request would slow a call from
- * memory by 3 %.
+ * is measured, and it also counts for the requests that are not measured. Two readings of the clock for each request
+ * would slow a call from memory by 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;

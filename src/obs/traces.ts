@@ -29,7 +29,7 @@ interface Span {
   readonly links?: readonly Parent[];
 }
 
-/** A span of another process. */
+/** Refers to a span of another process. */
 interface Parent {
   readonly traceId: string;
   readonly spanId: string;
@@ -38,7 +38,7 @@ interface Parent {
 interface Under {
   /** The span in the header `traceparent` of the request. Any client can send this header. */
   readonly parent: Parent | undefined;
-  /** Whether the caller is known. */
+  /** Whether the caller of the request is known. */
   readonly isKnown: () => boolean;
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
@@ -73,11 +73,14 @@ export interface TracedDelivery {
 
 const waitingMax = 4_096;
 /**
- * How many pending spans may belong to traces named by callers. Without this limit, a caller could choose only trace
- * ids that are kept, and so fill the memory.
+ * How many pending spans may belong to traces named by callers. Without this limit, a caller could fill the memory by
+ * choosing only trace ids that are kept.
  */
 const joinedWaitingMax = waitingMax / 4;
-/** The spans of later scripts of a request are dropped. A stream is a request that may run scripts for days. */
+/**
+ * How many scripts of one request get a span. The number is limited because a stream is a request that may run scripts
+ * for days.
+ */
 const scriptsMax = 100;
 const sendMs = 1_000;
 const sendMsMax = 5_000;
@@ -90,8 +93,8 @@ export const changeName = (chat: string, message: number, editedS: number): stri
   `${chat}|${message}|${editedS}`;
 
 /**
- * Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header, and for a trace that its caller
- * does not keep.
+ * Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header. Also returns undefined for a
+ * trace that its caller does not keep.
  */
 function parentOf(header: string): Parent | undefined {
   const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]$/.exec(header) ?? [];
@@ -99,7 +102,10 @@ function parentOf(header: string): Parent | undefined {
   return { traceId, spanId };
 }
 
-/** Returns the id of the event span of a bot. The first attempt reports this span. Retries become its children. */
+/**
+ * Returns the id of the event span of a bot. The first delivery attempt reports this span. The spans of retries are its
+ * children.
+ */
 const eventSpan = (change: string, kind: string, bot: number): string =>
   createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
 
@@ -198,7 +204,7 @@ function spansOfDelivery({ traceId, root, endMs, spanId }: SpanContext, delivery
   return [waited, attempt];
 }
 
-/** Collects traces. Spans wait in memory and are sent once a second. */
+/** Collects traces. Spans are kept in memory and sent once a second. */
 export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();

@@ -6,7 +6,7 @@ export type Troubles = ReturnType<typeof createTroubles>;
 
 const quietMs = 5_000;
 
-/** Prefers the cause of an error, because the message is written for callers and is less precise. */
+/** Prefers the cause of an error. The message of the error itself is written for callers and is less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;

@@ -1,5 +1,5 @@
 /**
- * Allows a replaced Postgres server to be used again (task `accept-postgres`). Nodes then treat it like a
+ * Allows a replaced Postgres server to be used again (task `accept-postgres`). Nodes then treat this server like a
  * server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';

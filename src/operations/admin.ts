@@ -56,7 +56,7 @@ export async function listAdmins({ store, time }: Backends): Promise<void> {
   }
 }
 
-/** Revokes a token. Returns once all nodes refuse the token. Throws a StartError when no token has this name. */
+/** Revokes a token. Returns only after all nodes refuse the token. Throws a StartError when no token has this name. */
 export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
   await noted(
     backends,

@@ -13,8 +13,8 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends or resumes. Returns once all nodes refuse the tokens, or accept them again. Throws a StartError when
- * there is no such bot or person.
+ * Suspends or resumes an account. Returns only after all nodes refuse its tokens, or accept them again. Throws a
+ * StartError when there is no such bot or person.
  */
 export async function suspend(
   backends: Backends,

@@ -10,7 +10,10 @@ import { findBot } from './webhooks.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-/** Returns what an owner gets from a ping, without the owner's limit. Throws a StartError instead of an ApiError. */
+/**
+ * Returns the result that an owner gets from a ping. The owner's limit does not apply. Throws a StartError instead of
+ * an ApiError.
+ */
 async function pinged({ config, time, held, store }: Backends, bot: Bot, route: string | undefined) {
   const { guard } = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
   const pings = createPings({ guard, signer: signerOf(config), time, held });
@@ -23,7 +26,7 @@ async function pinged({ config, time, held, store }: Backends, bot: Bot, route: 
 
 /**
  * Sends a ping from this machine. Does not show the receiver's answer, because only the bot's owner may read the
- * answer. Exits with 1 if a delivery with the same answer would count as failed.
+ * answer. Exits with 1 if the same answer to a delivery would count as a failure.
  */
 export async function ping(
   backends: Backends,

@@ -1,5 +1,5 @@
 /**
- * Loads all data from Postgres after Redis lost its data, and reports which data is lost (task `redis rebuild`).
+ * Loads all data from Postgres after Redis lost its data, and reports which data are lost (task `redis rebuild`).
  * Without this task, nodes load the data on demand, one partition at a time.
  */
 import { journalState, lastLoss } from '../journal/state.js';

@@ -20,7 +20,7 @@ import type { Time } from '../time.js';
 
 type Say = (line: string) => void;
 
-/** How many bytes of replication log the target may still lack when flushers are paused. */
+/** How many bytes of the replication log the target may still lack at the time when flushers are paused. */
 const lagBytesMax = 1_048_576;
 /**
  * How long the target may take to catch up while partitions are paused, in ms. Afterwards, the source serves the
@@ -105,7 +105,7 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Claims both databases, which then refuse changes from the process that ran the move before. The caller must check the
+ * Claims both databases. They then refuse changes from the process that ran the move before. The caller must check the
  * claim again afterwards.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
@@ -200,7 +200,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // Marks the partitions again, because a standby without the mark may have replaced the source.
+  // Marks the partitions again. A standby that lacks the mark may have replaced the source.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
@@ -218,7 +218,7 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
 
 /** Keeps the claim on the move while `task` runs, so that no other process takes over the move. */
 async function renewing<T>({ pool, time }: Backends, id: string, task: () => Promise<T>): Promise<T> {
-  // Ignores a failed renewal. If renewals keep failing for too long, another process takes over the move.
+  // Ignores a renewal that failed. If renewals fail for too long, another process takes over the move.
   const timer = time.every(moves.moveRenewal_ms, () => void moves.renewMove(pool, id).catch(() => {}));
   return task().finally(() => time.cancel(timer));
 }
@@ -226,8 +226,8 @@ async function renewing<T>({ pool, time }: Backends, id: string, task: () => Pro
 const busy = 'another process is moving partitions: wait until it has ended';
 
 /**
- * Claims the unfinished move. Returns null if all moves are finished. `check` refuses a move to which the caller's
- * command does not apply. `check` runs before the claim, because a claim blocks other processes for seconds.
+ * Claims the unfinished move. Returns null if all moves are finished. `check` throws for a move to which the caller's
+ * command does not apply. It runs before the claim, because a claim blocks other processes for seconds.
  */
 async function claim(
   { pool, shards, time }: Pick<Backends, 'pool' | 'shards' | 'time'>,
@@ -243,7 +243,7 @@ async function claim(
     for (const shard of [found.source, found.target]) shardOf({ shards }, shard);
     const own = await moves.claimMove(pool, id);
     if (own !== null) {
-      // Another move may have begun since the check.
+      // Another move may have begun after the check.
       check(own);
       return own;
     }
@@ -275,8 +275,8 @@ async function begin(
   const left = await copy.leftFrom(source, partitions);
   const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
   const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
-  // Starts the move again if the source has the current rows and no other database has current rows. In this case, the
-  // control database has lost its row of an unfinished move.
+  // Starts the move again if the source has the current rows and no other database has current rows. The control
+  // database has then lost the row of an unfinished move.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
     // Refuses, because the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)

@@ -1,6 +1,6 @@
 /**
- * Encodes arrays as binary parameters. The text form, which `pg` uses by default, doubles the size of a record and
- * caused most of the flusher's CPU time per batch.
+ * Encodes arrays as binary parameters. By default, `pg` uses the text form, which doubles the size of a record. The
+ * text form caused most of the flusher's CPU time per batch.
  */
 
 const bigintOid = 20;

@@ -1,4 +1,4 @@
-/** Copies whole tables out of a database as they were at one moment, or into an empty database. */
+/** Copies whole tables out of a database, all as of one moment, or into an empty database. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';

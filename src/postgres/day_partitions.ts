@@ -25,8 +25,8 @@ export const keptByDay: ByDay = { table: 'kept_updates', column: 'at', days: 1 }
 /** The number of partitions into which MESSAGE_DAYS is divided. */
 const message_partitions = 10;
 /**
- * The days per partition if messages are kept forever. The number of partitions stays small even after decades, and
- * partitions stay short enough for a later MESSAGE_DAYS.
+ * The days per partition if messages are kept forever. With this length, the number of partitions stays small even
+ * after decades. The partitions are also short enough if MESSAGE_DAYS is set later.
  */
 const message_days_unbounded = 180;
 
@@ -40,7 +40,7 @@ export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** A partition other than the default one. Its bounds are days since 1970. */
+/** A partition other than the default partition. Its bounds are in days since 1970. */
 export interface Span {
   readonly name: string;
   /** The first day. -Infinity for the partition with rows from before the table was partitioned. */
@@ -57,8 +57,8 @@ const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
 /**
- * Returns the name of a partition. The name contains the partition's first day. Names of message partitions also
- * contain the day after the last day, because these partitions differ in length.
+ * Returns the name of a partition. The name contains the partition's first day. The name of a message partition also
+ * contains the day after its last day, because message partitions differ in length.
  */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
@@ -143,7 +143,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 
 /**
  * Returns `held` if a lock was not available in time. Returns false if the default partition has received a row of
- * these days, because such a row stays there.
+ * these days. Such a row stays in the default partition.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -157,8 +157,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Returns whether rows of this table are being moved to this database. Their partition must stay until the move is
- * done, because the posts and pins that belong to the rows are erased only then.
+ * Returns whether rows of this table are being moved to this database. The partition of these rows must stay until the
+ * move is done, because the posts and pins of the messages are erased only then.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -218,7 +218,7 @@ export interface DaysState {
   readonly overdue: number;
 }
 
-/** Checks the partitions of a table whose rows are kept for `ageMs`. */
+/** Checks the partitions of a table. Its rows are kept for `ageMs`. */
 export async function loadDaysState(
   sql: Queryable,
   table: Pick<ByDay, 'table'>,
@@ -262,7 +262,7 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // Continues with the next day, because the default partition may have rows only of this day.
+    // Continues with the next day, because the default partition may have rows of only this day.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

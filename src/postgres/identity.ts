@@ -33,7 +33,7 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Counts the roles that reported recently. The count includes roles that were killed after their last report. */
+/** Counts the roles that reported recently. Includes roles that were killed after their last report. */
 export const countNodes = (on: Queryable) => plainSql(on).value<number>`
   select count(*)::int from redis_nodes
   where seen_at > now() - ${limits.redis_node_age_ms_max}::int * interval '1 ms'`;

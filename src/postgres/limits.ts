@@ -3,8 +3,8 @@ export const postgresLimits = {
   /** The number of rows in the table control_marks. */
   control_mark_shards: 64,
   /**
-   * How many ids to skip above the highest id known to be in use. Ids are skipped after Postgres was restored to an
-   * earlier state.
+   * How many ids to skip after Postgres was restored to an earlier state. The skipped ids follow the highest id that is
+   * known to be in use.
    */
   postgres_sequence_skip: 10_000,
   /** How long reads avoid a Postgres replica after it has failed. */
@@ -41,11 +41,11 @@ export const postgresLimits = {
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /**
-   * The number of chats of two strangers per day: how many one person opens, and how many others open with one person.
+   * Daily limits on chats of two strangers: how many one person may open, and how many others may open with one person.
    */
   stranger_chats_opened_per_day_max: 50,
   stranger_chats_received_per_day_max: 200,
-  /** How many chats others may have opened with one person. They do not count against `chats_per_user_max`. */
+  /** How many chats others may have opened with one person. These chats do not count against `chats_per_user_max`. */
   chats_opened_by_others_max: 1_000,
   blocked_people_max: 1_000,
   /** The number of open invitations of one person, in total and from one inviter. */
@@ -66,8 +66,8 @@ export const postgresLimits = {
   join_requests_per_user_max: 100,
   join_request_age_ms_max: 30 * 24 * 3_600_000,
   /**
-   * The number of events of one chat that were not posted yet. Events wait only while Redis cannot take them. An event
-   * takes less than 10 KiB.
+   * How many events of one chat may wait to be posted. Events wait only while Redis cannot take them. An event takes
+   * less than 10 KiB.
    */
   member_events_per_chat_max: 1_000,
   message_head_bytes_max: 96,

@@ -3,7 +3,7 @@ import type { Random } from '../random.js';
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** The mark that a transaction raised. A transaction that changed nothing raises no mark. */
+/** The mark that a transaction raised. A transaction without changes raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
   readonly server: string;
@@ -19,8 +19,8 @@ export interface ControlMarks {
   readonly random: Random;
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent together with the next one. Error: `unavailable` if another server, which lacks the transaction, has
-   * replaced the server that committed it.
+   * report is sent together with the next one. Error: `unavailable` if the server that committed the transaction has
+   * been replaced by a server that lacks the transaction.
    */
   note(raised: readonly RaisedMark[]): Promise<void>;
   /**
@@ -36,8 +36,8 @@ const raise = statement(
 );
 
 /**
- * Picks a random row for a mark. There are several rows, so that transactions that end together rarely wait for each
- * other.
+ * Picks a random row for a mark. There are several rows, so that two transactions that end at the same time rarely wait
+ * for each other.
  */
 export const drawMarkRow = (random: Random): number =>
   Math.floor(random.number() * limits.control_mark_shards);
@@ -46,8 +46,8 @@ export const drawMarkRow = (random: Random): number =>
 export const raiseMark = (server: string, row: number): Call => ({ statement: raise, values: [row, server] });
 
 /**
- * Runs a transaction. With `marks`, the transaction raises a mark at its end, and the call returns once Redis has stored
- * the mark.
+ * Runs a transaction. With `marks`, the transaction raises a mark at its end, and the call returns only after Redis has
+ * stored the mark.
  */
 export async function markedTransaction<T>(
   pool: Pick<Pool, 'transaction'>,

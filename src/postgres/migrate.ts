@@ -76,8 +76,8 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
 }
 
 /**
- * Limits the wait for a table lock, because a waiting session blocks all later sessions. After a timeout, the migration
- * is retried.
+ * Limits the wait for a table lock, because a session that waits for the lock blocks all later sessions. After a
+ * timeout, the migration is retried.
  */
 const lockTimeout = '1s';
 const lockTriesMax = 60;
@@ -101,7 +101,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Applies a file. Returns false when another program has already applied it. */
+/** Applies a migration file. Returns false if another program has already applied the file. */
 async function apply(client: pg.Client, migration: Migration, time: Time): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -144,10 +144,10 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
 const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies missing migrations and returns the schema version. Several programs may start at the same time, because only
- * one of them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError
- * if an applied file has changed or the database is newer than this program. Also any error of Postgres in a file; the
- * changes of this file are then rolled back.
+ * Applies missing migrations and returns the schema version. Several programs may start at the same time, because each
+ * file is applied by only one of them. `log` is called for each file. Files after `upTo` are not applied. Errors:
+ * SchemaError if an applied file has changed or the database is newer than this program. Also throws any error of
+ * Postgres in a file. The changes of this file are then rolled back.
  */
 export async function migrate(
   url: string,
@@ -196,10 +196,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // A pooler sends its own process id at the start of the session, so the two ids differ.
+    // Behind a pooler the two ids differ, because a pooler sends its own process id at the start of the session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // A migration from before this column supports only programs that contain this migration.
+    // A migration without a value in `serves` supports only programs that contain this migration.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };

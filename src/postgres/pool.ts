@@ -36,7 +36,7 @@ export interface Transaction extends Queryable {
 }
 
 /**
- * The cause of an error when the guard refuses a server. Any other cause means that the server could not be checked.
+ * The cause of an error with which the guard refuses a server. With any other cause, the server could not be checked.
  */
 export class RefusedServer extends Error {}
 
@@ -63,13 +63,17 @@ export interface Pool extends Queryable {
   /**
    * Runs statements in one transaction and one round trip, with the same retries as `transaction`. No statement may
    * depend on the results of another. `last` creates the last statement from the server name that the guard returned.
-   * Returns the rows of the last statement. Throws the first error of a statement. The database is then unchanged.
+   * Returns the rows of the last statement. If a statement fails, throws the first error and leaves the database
+   * unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
     last?: (server: string) => Call,
   ): Promise<R[]>;
-  /** Makes the guard check all open connections again, because a pooler may have moved them to another server. */
+  /**
+   * Makes the guard check all open connections again, because a pooler may have moved the connections to another
+   * server.
+   */
   recheck(): Promise<void>;
   retries(): number;
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
@@ -78,14 +82,14 @@ export interface Pool extends Queryable {
 
 export interface PoolOptions {
   /**
-   * The URL in the format of `parseAddress`. If it has several hosts, the host that was accepted last is used until it
-   * fails.
+   * The URL in the format of `parseAddress`. If the URL has several hosts, the host that was accepted last is used
+   * until it fails.
    */
   readonly url: string;
   readonly max: number;
   readonly name: string;
   readonly guard?: Guard;
-  /** Whether a standby among several hosts may be used. */
+  /** Whether the pool may use a host that is a standby. */
   readonly standby?: boolean;
   readonly onError?: (error: Error) => void;
   /** How long a query waits for a free or a new connection. Default 2,000. */
@@ -116,8 +120,8 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now. Examples are a lost connection, a
- * shutdown, a standby, or a partition that was moved to another shard.
+ * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now. Reasons include a lost connection, a
+ * shutdown, a server that is a standby, and a partition that was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
@@ -175,8 +179,8 @@ const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServe
 /** These timeouts are set as startup parameters. Behind a pooler, each transaction sets them. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends a transaction that stays idle for as long as one statement may run. This releases the row locks of a process
-  // that stopped.
+  // Ends a transaction that stays idle for as long as one statement may run. The row locks of a process that was
+  // stopped are thus released.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
@@ -201,7 +205,7 @@ class Connections {
   readonly #options: PoolOptions;
   #host = 0;
   #generation = 0;
-  /** The server that the guard accepted for a connection, and the connection's generation. */
+  /** The name of the server that the guard accepted for a connection, and the generation of the connection. */
   readonly #admitted = new WeakMap<pg.PoolClient, { readonly server: string; readonly generation: number }>();
 
   constructor(options: PoolOptions) {
@@ -224,7 +228,7 @@ class Connections {
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      // Queries that are sent without waiting for each other share a round trip.
+      // Lets queries share a round trip if they are sent without waiting for each other.
       pipeline: true,
       types,
       // `pg` calls this function for each new connection, but the types of `pg` do not contain it.
@@ -235,7 +239,8 @@ class Connections {
       Client: Client as unknown as new () => pg.ClientBase,
     });
     this.pool.on('error', (error) => onError?.(error));
-    // Handles the error that a connection emits when it breaks while in use. Otherwise the error would end the process.
+    // Handles the error that a connection emits if it breaks while it is in use. An unhandled error would end the
+    // process.
     this.pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
   }
 
@@ -345,8 +350,8 @@ export function createPool(options: PoolOptions): Pool {
     connections.lend(async (client): Promise<Result<R>> => {
       const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
       if (!connections.address.pooled && arePrepared(client, all)) return runPrepared<R>(client, all);
-      // Always sends the commit. After a failed statement, Postgres refuses the following statements and turns the
-      // commit into a rollback.
+      // Sends the commit without waiting for the results of the statements. After a failed statement, Postgres refuses
+      // the following statements and turns the commit into a rollback.
       const began = connections.begin(client);
       const ran = all.map(({ statement, values }) => connections.run<R>(client, statement, values));
       const ended = client.query('commit');

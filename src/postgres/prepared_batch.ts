@@ -32,8 +32,8 @@ class PreparedBatch extends pg.Query {
 
   constructor(calls: readonly Call[]) {
     super({ text: '' });
-    // Converts all values before anything is sent. If a conversion failed after the first statement was sent, the batch
-    // would lack its Sync message.
+    // Converts all values before the first statement is sent. If a conversion failed later, the batch would lack its
+    // Sync message.
     this.#bound = calls.map(({ statement: { name }, values }) => ({
       statement: name,
       values: values.map(utils.prepareValue),
@@ -66,7 +66,8 @@ export function arePrepared(client: pg.PoolClient, calls: readonly Call[]): bool
 
 /**
  * Runs calls in one transaction. The connection must have prepared their statements. Returns the result of the last call.
- * Rejects with the first error. The database is then unchanged, unless the connection was lost during the commit.
+ * Rejects with the first error. After an error the database is unchanged, unless the connection was lost during the
+ * commit.
  */
 export function runPrepared<R extends object>(
   client: pg.PoolClient,
@@ -74,7 +75,7 @@ export function runPrepared<R extends object>(
 ): Promise<{ readonly rows: R[]; readonly count: number }> {
   return new Promise((resolve, reject) => {
     const query = new PreparedBatch(calls);
-    // `pg` creates one result for each statement, or an object if there is only one.
+    // `pg` returns an array with a result for each statement. For a single statement, it returns the result itself.
     const done = (error: Error | undefined, results: pg.QueryResult<R> | Array<pg.QueryResult<R>>) => {
       if (error) return reject(error);
       const last = Array.isArray(results) ? results.at(-1) : results;

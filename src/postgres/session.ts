@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Ignores this event, because a query that is running rejects when the connection is lost.
+    // Ignores this event. If the connection is lost, the running query rejects.
     client.on('error', () => {});
     try {
       await client.connect();

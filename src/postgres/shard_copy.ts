@@ -12,12 +12,14 @@ import { type Pool, type Queryable, statement } from './pool.js';
 import { type Shard, shardedTables } from './shards.js';
 import { fragment, plainSql, type Sql } from './sql.js';
 
-/** The replicated tables. The rows of the table `partitions` are copied last, when the target has all other rows. */
+/**
+ * The replicated tables. The table `partitions` is copied separately at the end, when the target has all other rows.
+ */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
 /**
- * Returns the SQL that computes the partition of an id, with the same result as `layPartitions`. It uses only numbers
- * below 2^63 and functions that a row filter may call.
+ * Returns the SQL that computes the partition of an id, with the same result as `layPartitions`. The SQL uses only
+ * numbers below 2^63, and only functions that a row filter may call.
  */
 export function partitionSql(id: string, count: number): string {
   const folded = `((abs(${id}) & 4294967295) # (abs(${id}) >> 32))`;
@@ -63,8 +65,8 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
- * Makes a database accept changes of a move from this process only. Otherwise a process that was suspended could
- * continue a move that another process has taken over.
+ * Makes a database accept changes of a move from this process only. Otherwise a process that was suspended for a while
+ * could continue a move that another process has taken over.
  */
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
@@ -144,7 +146,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Refuses a subscription that an ordinary role would create without a password, because Postgres refuses it too.
+  // Refuses a URL without a password unless the role is a superuser, because Postgres would refuse the subscription.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -187,8 +189,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  // Creates the slot separately. If the subscription created it while both databases were on one server, the statement
-  // would wait forever.
+  // Creates the slot separately. If both databases were on one server and the subscription created the slot, the
+  // statement would wait forever.
   await moving(target, share, async (sql) => {
     if (await isSubscribed(sql, name)) return;
     await sql.run`
@@ -215,7 +217,7 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** The number of tables whose initial copy is complete and which now receive changes. */
+  /** The number of tables that now receive changes, because their initial copy is complete. */
   readonly ready: number;
   /** The number of errors since the subscription began. Their texts are in the log of the target. */
   readonly errors: number;
@@ -251,7 +253,7 @@ const lockTriesMax = 30;
 
 /**
  * Alters a table. Each attempt waits at most one second for transactions that write to the table, because other
- * sessions queue behind the attempt.
+ * sessions wait behind the attempt.
  */
 async function altering(shard: Shard, share: Share, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -268,8 +270,8 @@ async function altering(shard: Shard, share: Share, text: string): Promise<void>
 }
 
 /**
- * Fences partitions. Afterwards the source accepts no more rows of these partitions, and every accepted row is
- * committed.
+ * Fences partitions. After this call, the source accepts no more rows of these partitions, and every row that it
+ * accepted is committed.
  */
 export async function fenceRows(source: Shard, share: Share): Promise<void> {
   for (const [table, column] of copied)
@@ -357,8 +359,8 @@ const leavesOf = (table: string) =>
     select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database whose records say that the partitions have left it. Reads each
- * table once, 8 MiB per statement. Returns the number of deleted rows.
+ * Deletes the rows of these partitions from a database. The database must have recorded that the partitions have left
+ * it. Reads each table once, 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -383,7 +385,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Skips a partition of the table if retention has dropped it in the meantime.
+          // Skips a partition of the table that retention has dropped in the meantime.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -396,7 +398,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
 }
 
 /**
- * Records that these partitions do not belong to a database, so that the database refuses their flushes. Returns
+ * Records in a database that these partitions do not belong to it, so that the database refuses their flushes. Returns
  * whether the database may still have rows of these partitions.
  */
 export function markAway(shard: Shard, share: Share): Promise<boolean> {
@@ -435,7 +437,7 @@ export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[
 
 export interface LeftPartition {
   readonly partition: number;
-  /** Whether another database has served the partition since it left this database. */
+  /** Whether another database has served the partition after the partition left this database. */
   readonly outdated: boolean;
 }
 

@@ -6,7 +6,10 @@ import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
-/** The steps in order. The source serves the partitions until `fence`, and the target from `switch` on. */
+/**
+ * The steps in order. The source serves the partitions up to the step `fence`. The target serves them from the step
+ * `switch` on.
+ */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
@@ -38,7 +41,7 @@ export const insertMove = (
   values (${partitions}, ${source}, ${target}, ${step}, ${runner})
   on conflict do nothing returning ${columns}`;
 
-/** Takes over the move. Returns null while another process runs the move, or when the move is finished. */
+/** Takes over the move. Returns null if another process is running the move, or if the move is finished. */
 export const claimMove = (control: Queryable, runner: string) => plainSql(control).first<Move>`
   update shard_moves set runner = ${runner}, renewed_at = now()
   where runner = ${runner} or renewed_at < now() - ${lease_s}::int * interval '1 second' returning ${columns}`;
@@ -54,8 +57,8 @@ export async function advanceMove(control: Queryable, runner: string, step: Move
 }
 
 /**
- * Keeps other processes from taking over the move until the transaction ends. Fails when another process has already
- * taken it over.
+ * Keeps other processes from taking over the move until the transaction ends. Fails if another process has already
+ * taken over the move.
  */
 export async function holdMove(tx: Queryable, runner: string): Promise<void> {
   const held = await plainSql(tx).some`select from shard_moves where runner = ${runner} for update`;
@@ -66,8 +69,8 @@ export const endMove = (control: Queryable, runner: string) => plainSql(control)
   delete from shard_moves where runner = ${runner}`;
 
 /**
- * Returns the running processes that have not reported that they know a shard. `follows` is false for processes that
- * report nothing about the map.
+ * Returns the running processes that have not reported that they know a shard. `follows` is false for a process that
+ * reports nothing about the map.
  */
 export const nodesWithout = (control: Queryable, shard: number) =>
   plainSql(control).rows<{ readonly node: string; readonly follows: boolean }>`

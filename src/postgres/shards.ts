@@ -107,9 +107,9 @@ export function byShard<S, T>(
 }
 
 /**
- * Loads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
- * and keeps the first rows of the merged pages. Asks each shard only for the partitions that the map assigns to it,
- * because a shard may still have rows of a partition that was moved away.
+ * Loads one page of rows that are spread over several shards, in one order. Requests a page from each shard and keeps
+ * the first rows of the merged pages. Asks each shard only for the partitions that the map assigns to it, because a
+ * shard may still have rows of a partition that was moved away.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -197,7 +197,9 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** How much longer other processes may trust their map, because clocks run at different speeds. */
+/**
+ * How much longer another process may trust its map than this process assumes, because clocks run at different speeds.
+ */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
@@ -212,7 +214,7 @@ export async function awaitEpoch(control: Pool, epoch: number, time = systemTime
     if (rows.length === 0) return;
     const waited = time.monotonic() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // Removes silent processes. A process that still runs reports again before it uses any map.
+    // Removes silent processes. A process that is still running reports again before it uses a map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await time.sleep(acknowledgePoll_ms);
   }
@@ -277,7 +279,7 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 
 /**
  * Keeps the map current. Checks its epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
- * DATABASE_SHARDS), and loads the map again when the epoch has grown. The first check reports the initial map.
+ * DATABASE_SHARDS), and loads the map again when the epoch has grown. At the first check, reports the initial map.
  */
 export function followShards(options: FollowOptions): FollowedShards {
   const { all, node, onError, time = systemTime } = options;
@@ -295,7 +297,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if ((await loadEpoch(control.pool)) !== followed.epoch)
       followed = divisionOf(await loadMap(control.pool), options);
     const { epoch } = followed;
-    // Reports the epoch before using the map again, because `awaitEpoch` may have stopped waiting for this process.
+    // Reports the epoch before the map is used again, because `awaitEpoch` may no longer wait for this process.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
       reported = epoch;
@@ -307,7 +309,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if (stopped) return;
     const failed = (error: Error) => {
       onError(error);
-      // Checks again soon, because calls that need a shard are refused once the map is too old.
+      // Checks again soon, because calls that need a shard are refused when the map is too old.
       lookIn(limits.shard_map_look_ms);
     };
     timer = time.after(ms, () => look().then(() => lookIn(every), failed)).unref();
@@ -325,8 +327,8 @@ export function followShards(options: FollowOptions): FollowedShards {
   }
   return {
     ...{ all, control, look, of },
-    // Lets the database check the partitions too, because the clock of this process stops while its virtual machine is
-    // suspended.
+    // Makes the database check the partitions too. The age of the map can be wrong, because the clock of this process
+    // stops while its virtual machine is suspended.
     at(...own) {
       const { db } = of(own[0] as number);
       return all.length > 1 ? db.whileCurrent(own) : db;

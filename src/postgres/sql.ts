@@ -71,8 +71,8 @@ export interface Database extends Sql {
 
 export interface ShardDatabase extends Database {
   /**
-   * Returns the same database, for statements on rows of these partitions. If another database has newer rows of one of
-   * the partitions, each statement fails with `unavailable`.
+   * Returns this database, for statements on rows of these partitions. If another database has newer rows of one of the
+   * partitions, each statement fails with `unavailable`.
    */
   whileCurrent(partitions: readonly number[]): Database;
 }
@@ -99,8 +99,8 @@ export const noteStale = (
 const requireCurrent = 'select require_current($1::int[])';
 
 /**
- * Adds a check to a query. Postgres runs the check once, in the snapshot of the query and before it reads rows. The
- * check and the rows therefore show the same state.
+ * Adds a check to a query. Postgres runs the check only one time, in the snapshot of the query and before any row is
+ * read. The check and the rows therefore see the same state.
  */
 export const checked = (query: string, check: string): string =>
   `select q.* from (${query}) q where (select true from ${check})`;
@@ -125,7 +125,7 @@ export const plainSql = (queryable: Queryable): Sql =>
 
 /**
  * Runs statements over a pool. Fails with `unavailable` while Postgres is unavailable. With `marks`, each transaction
- * that changes something raises a mark, and the call returns once Redis has stored the mark.
+ * that changes something raises a mark, and the call returns only after Redis has stored the mark.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
@@ -142,7 +142,8 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
     ...sqlOver((text, params) => plain.query<never>(text, params).catch(away)),
     transaction,
     whileCurrent(partitions) {
-      // Runs the check after the work, because each statement has its own snapshot.
+      // Runs the check after the work. Each statement has its own snapshot, so an earlier check would not cover the
+      // work.
       const thenCheck = async <T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> => {
         const result = await work(sql);
         await sql.query(requireCurrent, [partitions]);
@@ -179,7 +180,7 @@ export function appliedOnce(
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits for the transaction of the same call if that transaction is still running elsewhere.
+        // Waits if a transaction of the same call is still running in another process.
         const fresh = await sql.some`
           insert into control_requests (request, partition) values (${request}, ${partition})
           on conflict do nothing returning 1`;
@@ -214,8 +215,8 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Checks for stale copies first, because usually there are none. A transaction would need several round trips to find
-  // that out.
+  // Checks for stale copies before it begins a transaction. Usually there are none, and a transaction takes several
+  // round trips.
   const some = await db.some`
     select 1 from control_outbox where created_at < now() - ${ageMs} * interval '1 millisecond' limit 1`;
   if (!some) return 0;

@@ -35,8 +35,8 @@ export const loadStoredOverall = (sql: Sql) =>
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
 /**
- * Returns old files that were recorded but never written, sorted by key. Their keys come after `after`, are not in
- * `written`, and are not greater than `end` (null: no limit).
+ * Returns old files that were recorded but never written, sorted by key. Their keys are greater than `after`, not in
+ * `written`, and not greater than `end`. If `end` is null, there is no upper limit.
  */
 export const loadUnwritten = (
   sql: Sql,

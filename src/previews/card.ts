@@ -6,14 +6,14 @@ import type { HeadFields } from './head.js';
 import { previewLimits as limits } from './limits.js';
 
 /**
- * Matches what separates words, and characters that have no place in a title: control characters, and format characters
- * that change the direction of a text or are not visible.
+ * Matches separators of words, and characters that do not belong in a title. These are control characters, and format
+ * characters that are invisible or change the direction of a text.
  */
 const blank = /[\s\p{Cc}\p{Zl}\p{Zp}\u2800]+/gu;
 const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g;
 
 const line = (text: string, max: number): string =>
-  // Converts the text to a buffer and back. This replaces half a surrogate pair at the end.
+  // Converts the text to a buffer and back, because this replaces half a surrogate pair at the end.
   cut(maskTokens(Buffer.from(text).toString().replace(hidden, '').replace(blank, ' ').trim()), max);
 
 /** Returns the preview of a page, or null if the page has no title. `url` is the URL of the page after redirects. */

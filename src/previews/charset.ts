@@ -20,13 +20,13 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
 function labelIn(bytes: Buffer): string | undefined {
   const { charset, contentType } = readHead(bytes.toString('latin1', 0, searched_bytes));
   const named = charset ?? charsetIn(contentType ?? '');
-  // A page whose beginning can be read as ASCII is not in UTF-16, even if it names UTF-16.
+  // A name that can be read as ASCII shows that the page is not in UTF-16, whatever the name says.
   return named !== undefined && /^utf-16/i.test(named) ? undefined : named;
 }
 
 /**
- * Reads the fields of a page. Unknown names of encodings count as absent, and without a name the encoding is UTF-8.
- * Wrong bytes become U+FFFD.
+ * Reads the fields of a page. If the page names no encoding, or an unknown one, the encoding is UTF-8. Invalid bytes
+ * become U+FFFD.
  */
 export function readPage(bytes: Buffer, contentType: string): HeadFields {
   const decoder = decoderOf(charsetIn(contentType)) ?? decoderOf(labelIn(bytes)) ?? new TextDecoder();

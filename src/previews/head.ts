@@ -25,7 +25,7 @@ const known: ReadonlySet<string> = new Set([
 /** How many characters of one text are read. The texts are cut later, after their white space is collapsed. */
 const text_length_max = 4_096;
 
-/** The attributes that matter. All others are skipped. */
+/** The attributes that are read. All other attributes are skipped. */
 const attributeNames: ReadonlySet<string> = new Set(['property', 'name', 'content', 'charset', 'http-equiv']);
 
 /** Collects the fields while the tokenizer runs. The first value of each field counts. */
@@ -119,7 +119,8 @@ class HeadReader implements TokenizerCallbacks {
   onprocessinginstruction(): void {}
 
   /**
-   * Returns a part of the page. Without the bound, a page that consists of one long name would be copied many times.
+   * Returns a part of the page, up to a bound. Without the bound, a page that consists of one long name would be copied
+   * many times.
    */
   #slice(start: number, end: number): string {
     return this.#html.slice(start, Math.min(end, start + text_length_max));

@@ -16,13 +16,13 @@ import { previewLimits as limits } from './limits.js';
 export interface LoadOptions {
   readonly guard: Guard;
   readonly time: Time;
-  /** The PEM of a certificate that pages may have instead of one of a public authority. */
+  /** A PEM certificate that pages may use instead of a certificate of a public authority. */
   readonly certificate?: string | undefined;
 }
 
 const headers = {
   Accept: 'text/html,application/xhtml+xml',
-  // A compressed page could become much larger than the bytes that were read.
+  // Asks for an uncompressed page, because a compressed page could become much larger than the received bytes.
   'Accept-Encoding': 'identity',
   'User-Agent': 'PetrelLinkPreview/1.0',
 };
@@ -55,7 +55,7 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
 
 /**
  * Returns the preview of the page, null if there is none, or undefined if a server could not be reached or was too slow.
- * Never throws, whatever the page or its server does. Takes at most `preview_ms_max`.
+ * Never throws, even if the page or its server misbehaves. Takes at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,

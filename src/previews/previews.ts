@@ -15,9 +15,9 @@ export interface PreviewOptions extends LoadOptions {
 
 /** The previews of one front, and the figures of its loads. */
 export interface FrontPreviews extends LinkPreviews {
-  /** How many pages had a preview, had none, or could not be loaded. */
+  /** How many pages had a preview, how many had none, and how many could not be loaded. */
   readonly loads: Readonly<Record<'found' | 'none' | 'failed', number>>;
-  /** How many calls wait for one of the front's loads. */
+  /** How many calls wait until the front may load another page. */
   waiting(): number;
 }
 
@@ -41,7 +41,7 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
   const loads = { found: 0, none: 0, failed: 0 };
 
   async function load(url: string): Promise<LinkPreview | null> {
-    // Another call may have loaded the page while this call waited for its turn.
+    // Looks in the cache again, because another call may have loaded the page while this call waited for its turn.
     const kept = await store.linkPreviews.read(url);
     if (kept !== undefined) return kept;
     const loaded = await loadPreview(url, options);
@@ -66,7 +66,8 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
       const { preview } = await turns.run(user, async () => {
-        // The turn of a call that shares a load ends at once, so these calls do not use up the front's loads.
+        // A call that shares the load of another call gives up its turn immediately. Such calls therefore do not use up
+        // the front's loads.
         const loading = underWay.get(url);
         if (loading !== undefined) return { preview: loading };
         return { preview: await ofHost.run(new URL(url).hostname, () => begin(url)) };

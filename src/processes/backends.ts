@@ -80,8 +80,8 @@ export interface Backends {
 }
 
 /**
- * Log texts that explain the effect of a failed task. A task fails if Redis or Postgres is unavailable, or if the task
- * runs out of time.
+ * Log texts that explain the effect of a failed task. A task fails if Redis or Postgres is unavailable or if the task
+ * takes too long.
  */
 const meaning = {
   wakeQueue:
@@ -166,8 +166,8 @@ export function openRedis(options: RedisOptions): { connection: RedisServers; hi
 }
 
 /**
- * Creates one wake-up queue for a single server, or several for a cluster. Their keys may differ, because no
- * installation uses both.
+ * Creates one wake-up queue for a single server, or several for a cluster. The keys of the two kinds may differ,
+ * because no installation uses both.
  */
 function openWakeQueue({ target, keys, role, troubles, time }: Opening): WakeQueue {
   const onError = troubles.onDelay('wake queue', meaning.wakeQueue);

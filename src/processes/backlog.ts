@@ -17,7 +17,7 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** How many seconds the most overdue webhook has been due. */
+  /** For how many seconds the most overdue webhook has been due. */
   webhookOverdueSeconds: number;
 }
 

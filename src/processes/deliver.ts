@@ -26,7 +26,7 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
-/** Creates the part that keeps delivered updates. Returns null without the setting UPDATES_DAYS. */
+/** Creates the part of the role that keeps delivered updates. Returns null without the setting UPDATES_DAYS. */
 function createKeeper({ config, time, store, figures, troubles }: Backends): UpdateKeeper | null {
   if (config.UPDATES_DAYS === 0) return null;
   const keeper = new UpdateKeeper({
@@ -90,7 +90,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // Holds deliveries back during a drill. Otherwise deliveries that fail in the drill would count as failures of the
+    // Holds deliveries back during a drill. Otherwise failed deliveries during the drill would count as failures of the
     // receivers.
     send: aroundSend(async (to, headers, body, signal, maySend) => {
       while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
@@ -108,7 +108,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
       if (dead !== null)
         log.warn({ bot, slot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
-    // Ignores a truncated answer, because it may contain only half of a call.
+    // Ignores a truncated answer, because the call in it may be incomplete.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
     onRemoved: (queue) =>

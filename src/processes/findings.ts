@@ -26,8 +26,8 @@ export interface DatabaseFacts {
    */
   readonly keptDays: DaysState | null;
   /**
-   * The last loss of committed transactions: how long ago it happened, in ms, and how many transactions were lost. Null
-   * without a loss.
+   * The last loss of committed transactions: how many ms ago it happened, and how many transactions were lost. Null if
+   * no transaction was ever lost.
    */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
   /** The number of partitions whose entities are still being written from Redis again. */
@@ -38,7 +38,7 @@ export interface WebhookFacts {
   readonly username: string;
   /** The name of the webhook route, or null for the webhook of the bot. */
   readonly route: string | null;
-  /** Host and port of the receiver. The facts lack the rest of the URL, because it often contains a token. */
+  /** Host and port of the receiver. The facts leave out the rest of the URL, because it often contains a token. */
   readonly host: string;
   /** The Unix time in s of the first failure. */
   readonly since: number;
@@ -47,7 +47,7 @@ export interface WebhookFacts {
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** The warnings about the configuration of Redis. It is checked before Redis is used. */
+  /** The warnings about the configuration of Redis. Redis is checked before it is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
@@ -62,7 +62,7 @@ export interface Facts {
    * list has at most processLimits.failing_findings_max webhooks.
    */
   readonly failingWebhooks: readonly WebhookFacts[];
-  /** The number of flushers seen recently. `nodes` counts all roles. */
+  /** The number of flushers that reported recently. `nodes` counts the processes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
   readonly databases: readonly DatabaseFacts[];
@@ -85,7 +85,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** How long a move may go without a report before it counts as interrupted. */
+/** A move counts as interrupted if it has not been reported for this long. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -144,7 +144,10 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
   return found;
 }
 
-/** Flushers create missing partitions when they start. Without a running flusher, missing partitions are advice. */
+/**
+ * Flushers create missing partitions when they start. If no flusher is running, missing partitions are reported as
+ * advice.
+ */
 function ofKeptDays(database: string, { today, ahead, overdue }: DaysState, flushers: number): Finding[] {
   const found: Finding[] = [];
   if (ahead < 1)

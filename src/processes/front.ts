@@ -51,7 +51,7 @@ import type { Role } from './role.js';
 import { signerOf } from './signer.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** Publishes the keys with which receivers verify deliveries. Without keys, the path is unknown. */
+/** Publishes the keys with which receivers verify deliveries. If there are no keys, the path is unknown. */
 function keyPages({ WEBHOOK_SIGNING_KEYS: keys }: Config): Readonly<Record<string, RequestHandler>> {
   if (keys === undefined) return {};
   const text = publicKeySet(keys);
@@ -63,7 +63,7 @@ const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
  * Takes the request id from a trusted load balancer. For other requests, builds an id from the node and a number.
- * Ignores ids from clients, because a client might send its token as an id.
+ * Ignores ids that clients send, because a client might send its token as an id.
  */
 function accessListener(
   access: AccessLog,
@@ -173,7 +173,7 @@ async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   return { problem: () => problem, stop: () => time.cancel(timer) };
 }
 
-/** Returns the pages of posts. If readers need an account, every page offers to sign in. */
+/** Returns the pages of posts. If readers need an account, every page only offers to sign in. */
 function postPages({ config, store }: Backends): PostPages | undefined {
   const pages = createPostPage(baseUrlOf(config));
   if (pages === undefined) return undefined;
@@ -263,9 +263,9 @@ export async function startFront(
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front', time) : undefined;
   let leaving = false;
-  // Returns whether the front can answer requests. A front needs Redis, but it does not need a token lease. Without the
-  // lease, a front looks up the token at each call. In a cluster, one master has all leases, and the loss of this
-  // master must not stop every front.
+  // Returns whether the front can answer requests. A front needs Redis, but not a token lease. Without the lease, the
+  // front looks up the token at each call. In a cluster, one master has all leases, and the loss of this master must
+  // not stop every front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const routed = openDispatch(backends, {

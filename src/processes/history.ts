@@ -61,7 +61,7 @@ export function startHistory(
   let timer: Timer | undefined;
   let stopped = false;
 
-  /** Returns the current values of all roles, and how much their counters have grown since the last call. */
+  /** Returns the current values of all roles, and by how much their counters have grown since the last call. */
   function grown(): string[] {
     const now = new Map<string, number>();
     const parts: string[] = [];
@@ -92,8 +92,8 @@ export function startHistory(
     return added.rest_ms;
   }
 
-  // Writes in the middle of each point's interval, by the clock of Redis. Even a slightly early or late timer therefore
-  // writes to every point once.
+  // Writes in the middle of each point's interval, by the clock of Redis. A timer that fires slightly early or late
+  // therefore still writes to every point exactly once.
   const round = async (): Promise<void> => {
     const rest = await add().catch((error: Error) => {
       onError(error);
@@ -150,7 +150,7 @@ export async function readHistory(
   const client = connection.at(0)?.client;
   if (!client) throw new Error('the server of partition 0 is unavailable');
   const at_ms = await clockOf(client);
-  // Processes still add to the current point, which has replaced the point of an hour ago.
+  // Leaves out the current point, because processes still add to it. It has replaced the point of an hour ago.
   const current = Math.floor(at_ms / step_ms);
   const first = Math.max(current - places + 1, Math.floor(afterMs / step_ms) + 1);
   const numbers = Array.from({ length: Math.max(0, current - first) }, (_, i) => first + i);

@@ -48,8 +48,8 @@ export async function checkSettings(db: Sql, config: Given): Promise<void> {
 }
 
 /**
- * Compares the settings with the recorded settings, and then opens the secrets. Secrets that must survive a change of
- * the pepper are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
+ * Compares the settings with the recorded settings, and then opens the secrets. Some secrets must survive a change of
+ * the pepper. They are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;

@@ -16,8 +16,8 @@ export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
   createMetrics({ version, engine: name, engineVersion });
 
 /**
- * Returns the status pages by path. The readiness page shows a `problem`, but the process still counts as ready,
- * because calls without files still work.
+ * Returns the status pages by path. If there is a `problem`, the readiness page shows it, but the process still counts
+ * as ready, because calls without files still work.
  */
 export const statusPages = (
   metrics: Metrics,

@@ -19,7 +19,7 @@ import type { Role } from './role.js';
 /** A report. `reported_ms` is its time by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
-/** Parses a report. A process of another version may report other details, but its core fields can be parsed. */
+/** Parses a report. A process of another version may report other details, but its core fields have the same format. */
 function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCore | null {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -44,7 +44,7 @@ export async function readNodes({
   const seen: SeenNode[] = [];
   const gone: string[] = [];
   let bytes = 0;
-  // Sorts the reports, so that details are always dropped from the same processes.
+  // Sorts the reports, so that details are always dropped for the same processes.
   for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
     const reported_ms = Number(text.slice(0, space));
@@ -70,8 +70,8 @@ export async function readNodes({
  */
 const loop_look_ms = 100;
 /**
- * The share of time below which a busy process counts as idle. The event loop delay of an idle process is not
- * measured.
+ * A process that is busy for less than this share of the time counts as idle. The event loop delay of an idle process
+ * is not measured.
  */
 const idle_share_max = 0.02;
 

@@ -1,7 +1,7 @@
 /**
  * Records which keys and peppers the running nodes have. A node joins only if it and every other node can decrypt and
- * look up each other's values. If keys are introduced in the wrong order, the new node therefore fails to start,
- * instead of calls failing later. A rotation also checks here whether any node still uses a former key.
+ * look up each other's values. If keys are introduced in the wrong order, the new node therefore fails to start.
+ * Otherwise calls would fail later. A rotation also checks here whether any node still uses a former key.
  */
 
 import type { Logger } from '../obs/log.js';
@@ -30,8 +30,8 @@ export interface NodeKeysOptions {
 }
 
 /**
- * Returns why two nodes must not run at the same time, or null if they may. Each node must be able to use the values
- * that the other writes.
+ * Returns why two nodes must not run at the same time, or null if they may. Each of the two must be able to use the
+ * values that the other one writes.
  */
 export function conflict(own: Checks, other: Checks): string | null {
   const [key, theirs] = [own.keys[0], other.keys[0]];

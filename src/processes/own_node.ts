@@ -1,4 +1,4 @@
-/** Holds the name of this process as a node, and what its roles add to its report and to the history. */
+/** Holds the node name of this process, and the figures that its roles add to its report and to the history. */
 import type { Random } from '../random.js';
 import type { NodeReport } from '../wire/admin_results.js';
 

@@ -115,7 +115,7 @@ export async function readPrometheus({
           const figures = points.get(at) ?? new Map<string, number>();
           points.set(at, figures);
           const figure = Number(value);
-          // Prometheus has no rate for a counter that it has read only once.
+          // Skips a rate that is not a number. Prometheus has no rate for a counter that it has read only once.
           if (Number.isFinite(figure))
             read(metric, figure, (name, more) => figures.set(name, (figures.get(name) ?? 0) + more));
         }

@@ -1,4 +1,4 @@
-/** Represents a part of a process that runs until it is stopped. */
+/** Defines a role, a part of a process that runs until it is stopped. */
 export interface Role {
   stop(): Promise<void>;
 }

@@ -33,7 +33,7 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
       await publishClaimed(store, post);
       counts.published++;
     } catch (error) {
-      // After any other error, a process tries the post again when its claim ends.
+      // After any other error, a process tries to publish the post again when the claim ends.
       if (!isFinal(error)) return onError(error);
       await store.scheduledPosts.failed(post, error.kind).catch(onError);
       counts.failed++;

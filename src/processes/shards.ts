@@ -127,7 +127,8 @@ export async function noteShards(
       const found = await noteOf(pool);
       if (found !== undefined) compareNote(id, installation, found);
     }
-    // Divides the partitions first, because a node starts to serve as soon as every shard has recorded its number.
+    // Divides the partitions before the shards record their numbers, because a node starts to serve as soon as every
+    // shard has recorded its number.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const { id, pool } of others)
       await plainSql(pool).run`

@@ -1,4 +1,4 @@
-/** Connects traces to the requests to a front and to deliveries. Unused when traces are turned off. */
+/** Connects traces to deliveries and to requests that a front receives. Not used if traces are turned off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
@@ -20,7 +20,7 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // Returns the bot and the user. In a direct chat, the result contains only the id of the other side.
+  // The bot and the user of a direct chat. The result of the call contains only the id of the other side.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);

@@ -29,7 +29,7 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
     seal('', { p256dh, auth });
     return true;
   } catch {
-    // Returns false for bytes that are not a point on the curve.
+    // Returns false, because these bytes are not a point on the curve.
     return false;
   }
 }

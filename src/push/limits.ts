@@ -11,8 +11,8 @@ export const pushLimits = {
   push_person_in_flight_max: 2,
   push_deadline_ms: 10_000,
   /**
-   * The validity of a token that identifies the installation to push services (RFC 8292 allows 24 h), and how many
-   * tokens are cached.
+   * A token identifies the installation to push services. Limits how long such a token is valid (RFC 8292 allows up to
+   * 24 h), and how many tokens are cached.
    */
   push_vapid_ttl_s: 12 * 3_600,
   push_vapid_kept_max: 1_000,

@@ -30,8 +30,8 @@ export interface Noter {
   start(): void;
   stop(): Promise<void>;
   /**
-   * Returns the number of recorded messages (only the newest per chat), and of messages dropped because too many
-   * were pending.
+   * Returns how many messages were recorded (only the newest per chat), and how many were dropped because too many were
+   * pending.
    */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
@@ -61,7 +61,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, time = systemTime, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** Whether somebody had a push subscription at the last check. The check runs only when messages are written to Postgres. */
+  /** Whether anyone had a push subscription at the last check. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;

@@ -67,8 +67,8 @@ const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 
 /**
- * Returns whether a failure is temporary and not caused by the subscription. The next message is then sent to the same
- * browser again.
+ * Returns whether a failure is temporary and not caused by the subscription. If so, the next message is still sent to
+ * this browser.
  */
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';

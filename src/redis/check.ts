@@ -25,7 +25,7 @@ export interface RedisCheck {
 }
 
 export class RedisCheckError extends Error {
-  /** True if Redis did not answer properly. In this case, the cause may be temporary. */
+  /** True if Redis did not answer properly, so that the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -134,8 +134,8 @@ async function connected<T>(
   const late = time.after(timeout_ms, () => redis.disconnect());
   try {
     await redis.connect().catch((error: Error) => {
-      // Suggests a missing TLS setting as the cause. A server without TLS takes the handshake for an incomplete command
-      // and does not answer.
+      // Suggests a missing TLS setting as the cause. A server without TLS mistakes the handshake for an incomplete
+      // command, and does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -175,8 +175,8 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // Accepts the error that a cluster sends when the channel belongs to another server. The error also proves that the
-    // command exists.
+    // Accepts the error that a cluster sends if the channel belongs to another server, because this error also proves
+    // that the command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];

@@ -1,8 +1,8 @@
 /**
  * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and
  * immediately when a server connects, disconnects or redirects a call. Each refresh asks several servers, because an
- * isolated server reports an outdated map. A refresh also reads the run ids again, because a server may have become a
- * replica and then a master again in between.
+ * isolated server reports an outdated map. A refresh also reads the run ids again, because since the last refresh a
+ * server may have become a replica and then a master again.
  */
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -58,7 +58,10 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** Prefers maps from servers that consider the cluster healthy, and among them the map with the highest epoch. */
+/**
+ * Prefers maps from servers that consider the cluster healthy. Among these maps, prefers the one with the highest
+ * epoch.
+ */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);

@@ -15,12 +15,12 @@ export interface RedisServers {
   at(partition: number): RedisConnection | null;
   nodes(): readonly RedisConnection[];
   /**
-   * Finds the server for a call that did not run because its keys are on another server. Returns null if the error
-   * means something else.
+   * Finds the right server for a call that did not run because its keys are on another server. Returns null for any
+   * other error.
    */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
   /**
-   * Resolves once a partition's server is usable. Without `partition`, resolves once all servers are usable. Rejects
+   * Resolves when the partition's server is usable. Without `partition`, resolves when all servers are usable. Rejects
    * with `unavailable` after `msMax`.
    */
   ready(msMax: number, partition?: number): Promise<void>;
@@ -28,7 +28,9 @@ export interface RedisServers {
   close(): Promise<void>;
 }
 
-/** The server to call instead. With `asking`, only this call goes there, because the slot is being migrated. */
+/**
+ * The server to call instead. With `asking`, only this call goes to that server, because the slot is being migrated.
+ */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
@@ -73,8 +75,8 @@ export class RedisConnection implements RedisServers {
   #closes = 0;
   #silent = false;
   /**
-   * How many bytes had arrived at the last check, and for how many timer ticks the server has sent no data while
-   * commands were unanswered.
+   * How many bytes had arrived at the last check. Also, for how many timer ticks commands have been unanswered without
+   * any data from the server.
    */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while commands are unanswered. */
@@ -157,9 +159,9 @@ export class RedisConnection implements RedisServers {
   }
 
   /**
-   * Loads the run id, which may change without a reconnect. It consists of the server's run id and its replication id.
-   * At least one of them changes whenever writes may have been lost. If a server is demoted and promoted again, only
-   * the replication id changes. The replication id also changes when the first replica attaches.
+   * Loads the run id, which may change without a reconnect. The value consists of the server's run id and its
+   * replication id. At least one of them changes whenever writes may have been lost. If a server is demoted and
+   * promoted again, only the replication id changes. The replication id also changes when the first replica attaches.
    */
   async reread(): Promise<void> {
     const { url, onChange } = this.#options;
@@ -172,7 +174,8 @@ export class RedisConnection implements RedisServers {
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels again.
+      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels for the
+      // master again.
       const isUsable = typeof url === 'string' || /^role:master/m.test(info);
       if (isUsable && (await this.#isAdmitted(found))) this.#runId = found;
       else {
@@ -241,7 +244,7 @@ export class RedisConnection implements RedisServers {
     if (this.#silent === value) return;
     this.#silent = value;
     // Keeps the commands in the queue, so that late answers are still matched to the right commands. The callers get an
-    // error that says that the outcome is unknown.
+    // error that reports an unknown outcome.
     if (value) {
       for (const { command } of this.client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));

@@ -55,8 +55,8 @@ const batchKeys = 500;
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**
- * Copies every key, with its time to live, to the server that `placeOf` returns. Only counts the keys for which
- * `placeOf` returns null. Throws the errors of Redis, for example if a key already exists.
+ * Copies every key, with its time to live, to the server that `placeOf` returns. Counts keys for which `placeOf`
+ * returns null, but does not copy them. Throws the errors of Redis, for example if a key already exists.
  */
 export async function copyKeys(from: RedisConnection, placeOf: (key: string) => RedisConnection | null) {
   let copied = 0;

@@ -13,7 +13,7 @@ import { openClient, type RedisServer } from './target.js';
 
 export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 
-/** How long to keep an unused subscription, because a polling bot soon makes the next poll. */
+/** How long to keep an unused subscription. It is kept because a polling bot soon makes its next poll. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
 const retryMs = 250;
@@ -22,7 +22,7 @@ interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(hint: Buffer) => void>;
-  /** The subscriber, which may still be connecting, or null while the slot's master is unknown. */
+  /** The subscriber, which may still be connecting. Null while the slot's master is unknown. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
@@ -75,8 +75,8 @@ export class RedisHints {
   }
 
   /**
-   * Calls `listener` with the bytes of each hint, until the returned function is called. Resolves once subscribed, or
-   * after a second without a subscription. One failed server therefore does not block listeners on other servers.
+   * Calls `listener` with the bytes of each hint, until the returned function is called. Resolves when the channel is
+   * subscribed, or after a second. One failed server therefore does not block listeners on other servers.
    */
   async listen(name: string, listener: (hint: Buffer) => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name);

@@ -8,17 +8,17 @@ export const redisLimits = {
   combined_calls_bytes_max: 64 * 1024,
   /**
    * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key for the same
-   * time.
+   * length of time.
    */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
-  /** How long a Redis server with unanswered commands may send no data before it counts as unavailable. */
+  /** A Redis server with unanswered commands counts as unavailable after it has sent no data for this long. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it responds with 503. */
   redis_wait_ms_max: 2_000,
   /**
-   * How long background work waits for an unavailable Redis server or a migrating slot. No client waits for the result,
-   * so this time is longer.
+   * How long background work waits for an unavailable Redis server or a migrating slot. This time is longer, because no
+   * client waits for the result.
    */
   redis_wait_background_ms_max: 5_000,
   /** How long a Redis connection may receive nothing before it is replaced. */
@@ -32,7 +32,7 @@ export const redisLimits = {
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**
-   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages from a bot that has
+   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages of a bot that has
    * used up its share of memory.
    */
   redis_full_ttl_ms: 10_000,

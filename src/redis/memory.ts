@@ -1,8 +1,8 @@
 /**
  * Monitors how much memory the Redis servers use. A server that uses more than `limits.redis_full_percent` of its
  * memory counts as full. The runner then rejects every script without the `allow-oom` flag. Scripts that delete,
- * revoke, acknowledge or deliver have this flag. Calls check a variable in this process. While calls check it, the
- * variable is refreshed once a second.
+ * revoke, acknowledge or deliver have this flag. Calls only read a variable in this process. As long as calls read it,
+ * the variable is refreshed once a second.
  */
 
 import { shared } from '../shared.js';

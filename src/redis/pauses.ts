@@ -1,6 +1,6 @@
 /**
- * Measures how long calls on a partition were blocked by a slot migration. Reports the pause once the migration is
- * over.
+ * Measures how long calls on a partition were blocked by a slot migration. Reports the pause when the migration has
+ * ended.
  */
 import { systemTime, type Time } from '../time.js';
 
@@ -28,7 +28,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Returns early, because usually no pause is open.
+      // Returns early in the usual case that no pause is open.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

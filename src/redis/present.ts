@@ -4,7 +4,7 @@ import { unavailable } from './waiting.js';
 
 /**
  * Returns the partitions in which at least one of these keys exists. On a single server, one command first checks
- * whether any of the keys exists. On a cluster, a command can only use keys of one slot, so this function returns all
+ * whether any of the keys exists. On a cluster, a command can use keys of only one slot. This function then returns all
  * partitions and leaves the check to the caller. Errors: `unavailable`.
  */
 export async function partitionsWith(

@@ -21,8 +21,8 @@ const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Replaces the decoder of ioredis. The first reply of a connection decides which parser it uses. Throws on malformed
- * bytes.
+ * Replaces the decoder of ioredis. The first reply of a connection decides which parser the connection uses. Throws on
+ * malformed bytes.
  */
 export class Replies {
   readonly #options: DecoderOptions;
@@ -81,8 +81,8 @@ const endsSubscription = (reply: unknown): boolean =>
 
 /**
  * Works around a bug in ioredis. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client has
- * just sent SUNSUBSCRIBE, ioredis mistakes this message for the reply to its command. The real reply then has no
- * matching command, and ioredis fails with "Command queue state error". Both replies mean only that the slot has moved.
+ * just sent SUNSUBSCRIBE, ioredis mistakes this message for the reply to its command. The real reply then matches no
+ * command, and ioredis fails with "Command queue state error". The messages mean only that the slot has moved.
  */
 const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
   readonly default: { readonly prototype: Answered };

@@ -40,7 +40,7 @@ export interface Redirection {
 
 /**
  * Returns the server to which an error redirects, or null for any other error. If the error contains no host, uses the
- * host of `from`: a server that does not know its own address omits the host.
+ * host of `from`. A server that does not know its own address omits the host.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);

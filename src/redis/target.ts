@@ -3,7 +3,7 @@ import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** A master that Sentinels watch. The Sentinels know its current address. */
+/** A master that Sentinels watch. The Sentinels know the master's current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
@@ -40,7 +40,7 @@ type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
  * Before a reconnect, stops the previous failover detector. Otherwise this detector could report a new master during
- * the reconnect and thereby close the client permanently.
+ * the reconnect and this would close the client permanently.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {
@@ -73,7 +73,10 @@ function optionsOf(server: Watched): ClientOptions {
   };
 }
 
-/** Creates a client of one server. With Sentinels, each reconnect asks them for the master and verifies its role. */
+/**
+ * Creates a client of one server. With Sentinels, the client asks them for the master at each reconnect, and verifies
+ * the role of this master.
+ */
 export function openClient(server: RedisServer, options: ClientOptions): Redis {
   return typeof server === 'string'
     ? new Redis(server, options)

@@ -11,7 +11,7 @@ export function createWaiting(time: Time) {
     wake() {
       for (const recheck of [...waiting]) recheck();
     },
-    /** Resolves once `holds` returns true. Rejects with `unavailable` after `msMax`. */
+    /** Resolves when `holds` returns true. Rejects with `unavailable` after `msMax`. */
     until(holds: () => boolean, msMax: number): Promise<void> {
       if (holds()) return Promise.resolve();
       return new Promise((resolve, reject) => {

@@ -52,7 +52,7 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 
 /**
  * Returns the commands to show a person in the direct chat with a bot. Uses only the narrowest scope that has commands.
- * Within that scope, commands in the person's language take precedence over commands for all languages.
+ * If the scope has commands in the person's language, returns these instead of the commands for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

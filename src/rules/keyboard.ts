@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** A button as bots send it. If it has several actions, the first in the order of `actionOf` counts. */
+/** A button as bots send it. If the button has several actions, the first one in the order of `actionOf` counts. */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -40,7 +40,7 @@ export const pageOf = (url: string, scheme: RegExp): string =>
 const query = (text: string): string =>
   Buffer.byteLength(text) > limits.button_query_bytes_max ? fail('button_query_invalid') : text;
 
-/** Returns only the supported fields, because no others are stored. */
+/** Returns only the supported fields, because other fields are not stored. */
 function actionOf(button: ButtonInput) {
   const { callback_data, url, login_url, web_app, copy_text } = button;
   if (callback_data !== undefined) {
@@ -91,8 +91,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
 }
 
 /**
- * The kinds of data that a reply button may request from the person. The application shares no such data, and shows the
- * reason.
+ * The kinds of data that a reply button may request from the person. The application does not share such data, and
+ * shows the reason.
  */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 

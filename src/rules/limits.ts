@@ -22,7 +22,9 @@ export const ruleLimits = {
   inline_offset_bytes_max: 64,
   inline_results_max: 50,
   inline_result_id_bytes_max: 64,
-  /** The maximum length of three texts: the title and the description of a result, and the button above the results. */
+  /**
+   * The maximum lengths of the title and the description of a result, and of the text on the button above the results.
+   */
   inline_text_length_max: 256,
   inline_cache_s_default: 300,
   inline_cache_s_max: 86_400,
@@ -76,7 +78,7 @@ export const ruleLimits = {
   preview_text_length_max: 128,
   search_query_bytes_max: 256,
   search_words_max: 8,
-  /** How many values one nested parameter may have. A schema takes 2 µs for each wrong value. */
+  /** How many values one nested parameter may have. A schema takes 2 µs to refuse each wrong value. */
   json_values_max: 2_000,
   list_values_max: 10_000,
   /** How many values one JSON text may have, for instance a whole body. */
@@ -89,7 +91,7 @@ export const ruleLimits = {
   vcard_length_max: 2_048,
   live_period_s_min: 60,
   live_period_s_max: 86_400,
-  /** A live location with this period is live until the bot stops it. */
+  /** A live location with this period stays live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
    * How far an edit may move the end of a live location. The first limit counts from the previous end, the second from
@@ -118,7 +120,9 @@ export const ruleLimits = {
   range_length_max: 256,
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
-  /** How many failures of a bot an administrator's call reads, and how many different outcomes it returns. */
+  /**
+   * How many failures of a bot one call by an administrator reads, and how many different outcomes the call returns.
+   */
   delivery_failures_looked_at_max: 1_000,
   delivery_outcomes_max: 50,
   delivery_answer_kept_bytes: 1_024,
@@ -131,7 +135,7 @@ export const ruleLimits = {
    * for connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
-  /** How long a process may take, after its roles have stopped, to close its connections and remove its records. */
+  /** How long a process may take to close its connections and remove its records after its roles have stopped. */
   backends_close_ms_max: 5_000,
   external_subject_length_max: 255,
   message_days_min: 3,
@@ -141,8 +145,8 @@ export const ruleLimits = {
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
   /**
-   * The maximum number of messages per chat with a reply keyboard for mentioned members. The keyboards of older messages
-   * are dropped.
+   * How many messages of one chat may have a reply keyboard for mentioned members. The keyboards of older messages are
+   * dropped.
    */
   chat_keyboards_max: 20,
   command_scopes_max: 100,

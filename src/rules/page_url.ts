@@ -36,7 +36,7 @@ export function pageUrl(text: string, base?: string): string | undefined {
 const withScheme = (text: string): string =>
   /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`;
 
-/** Returns the URL of the page whose preview a message shows, or undefined if it shows none. */
+/** Returns the URL of the page whose preview a message shows, or undefined if the message shows no preview. */
 export function linkedPage({ text = '', entities = [], preview }: Linking): string | undefined {
   if (preview?.is_disabled) return undefined;
   if (preview?.url !== undefined) return pageUrl(withScheme(preview.url));

@@ -37,7 +37,7 @@ const media = [
 ] as const;
 
 /**
- * Sets absent permissions to false. If the permissions are not independent, the rules of the Bot API apply. The
+ * Sets absent permissions to false. If the permissions do not count as independent, the rules of the Bot API apply. The
  * permission to send polls includes texts. The permission to send stickers and previews includes texts and files. An
  * absent permission to pin has the value of the permission to change information.
  */
@@ -64,8 +64,8 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Returns whether a member has a permission. Administrators need no permission, but they need the right of the same
- * name if there is one. `differing` contains the permissions of the chat.
+ * Returns whether a member has a permission. Administrators need no permission. If there is a right of the same name,
+ * they need that right. `differing` contains the permissions of the chat.
  */
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },

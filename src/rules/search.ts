@@ -5,15 +5,15 @@ import { ruleLimits as limits } from './limits.js';
 export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
 /**
- * Returns the different words of a query as `foldCase` converts them, or null if the query has no word or more than
- * `limits.search_words_max` words. White space separates words.
+ * Returns the distinct words of a query, converted by `foldCase`. Words are separated by white space. Returns null if
+ * the query has no word or more than `limits.search_words_max` words.
  */
 export function searchWords(query: string): readonly string[] | null {
   const words = [...new Set(foldCase(query).split(/\s+/u).filter(Boolean))];
   return words.length === 0 || words.length > limits.search_words_max ? null : words;
 }
 
-/** Returns whether one of the texts contains each word. Different words may be in different texts. */
+/** Returns whether each word is in at least one of the texts. Different words may be in different texts. */
 export function containsWords(texts: readonly string[], words: readonly string[]): boolean {
   const folded = texts.map(foldCase);
   return words.every((word) => folded.some((text) => text.includes(word)));

@@ -61,8 +61,8 @@ function make(letter: Letter, id: number, random: Uint8Array): string {
 }
 
 /**
- * Returns the owner that a token names. Returns null if the format or the checksum of the token is invalid. Takes one
- * pass, and allocates nothing for invalid tokens.
+ * Returns the owner that a token names. Returns null if the format or the checksum of the token is invalid. Needs one
+ * pass over the text, and allocates nothing for an invalid token.
  */
 export function parseToken(text: string): TokenOwner | null {
   const kind = text[text.length - secretLength];
@@ -105,7 +105,7 @@ const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
 
 export interface FoundToken {
   readonly token: string;
-  /** `admin` is an administrator's token. Its `id` is the id of the token itself. */
+  /** `admin` is an administrator's token. In this case, `id` is the id of the token itself. */
   readonly kind: TokenKind | 'admin';
   readonly id: number;
   readonly at: number;
@@ -121,7 +121,8 @@ export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Tries several starts, because other digits may precede the id. The checksum shows where the id begins.
+    // Tries several positions as the start of the id, because other digits may precede it. The checksum shows which one
+    // is right.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);
@@ -131,7 +132,7 @@ export function findTokens(text: string): FoundToken[] {
   return found;
 }
 
-/** Masks the secret part of everything that looks like a token, even with an invalid checksum. */
+/** Masks the secret part of everything that looks like a token, even if the checksum is invalid. */
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');
 

@@ -21,12 +21,12 @@ export type UpdateKind = (typeof updateKinds)[number];
 
 export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(kind);
 
-/** A bot gets these kinds only if it requests them by name. */
+/** The kinds that a bot gets only if it requests them by name. */
 const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_count'];
 
 /**
- * The stored mask of a bot that requested no kinds. This mask stands for `defaultKinds` and never changes, because open
- * queues store it. Such bots therefore also get default kinds that later releases add.
+ * The stored mask of a bot that requested no kinds. This mask stands for `defaultKinds`, so bots with this mask also
+ * get the default kinds that later releases add. The mask itself never changes, because open queues store it.
  */
 export const defaultUpdateMask = 63;
 

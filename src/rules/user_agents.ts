@@ -1,6 +1,6 @@
 /** Names the browser of a `User-Agent` header, so that people recognise their sessions. */
 
-/** The first match counts, because most browsers also name those that they imitate. */
+/** The first match counts, because most browsers also name the browsers that they imitate. */
 const browsers: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bEdgA?\/|\bEdgiOS\//, 'Edge'],
   [/\bOPR\/|\bOPT\//, 'Opera'],
@@ -27,7 +27,7 @@ const nameIn = (text: string, names: ReadonlyArray<readonly [RegExp, string]>): 
 /** How many characters of a User-Agent header are read. Real browsers send shorter headers. */
 const read_length_max = 512;
 
-/** Returns for example `Firefox on Linux`, or '' for an unknown browser. The header itself is not stored. */
+/** Returns a name such as `Firefox on Linux`, or '' for an unknown browser. The header itself is not stored. */
 export function agentFamily(header: string): string {
   const text = header.slice(0, read_length_max);
   return [nameIn(text, browsers), nameIn(text, systems)].filter(Boolean).join(' on ');

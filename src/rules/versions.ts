@@ -1,4 +1,4 @@
-/** Sets the minimum versions of the supported servers. They are the oldest versions with which the tests run. */
+/** Sets the minimum versions of the supported servers. The tests run with these versions as the oldest. */
 
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';

@@ -1,5 +1,5 @@
 /**
- * Runs bot methods. They are called over HTTP, or in the answer of a webhook receiver to a delivery (behaviour §10).
+ * Runs bot methods. A method is called over HTTP, or by the answer of a webhook receiver to a delivery (behaviour §10).
  */
 import { isUtf8 } from 'node:buffer';
 import { ApiError, fail } from '../errors.js';
@@ -26,7 +26,7 @@ export function createMethodFinder(methods: readonly Method[]): (name: string) =
 
 /**
  * The parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If Petrel
- * ignored the parameter, the message would go to another place or lack a feature that the bot asked for.
+ * ignored such a parameter, the message would go to the wrong place or lack a feature that the bot requested.
  */
 const unsupportedParams = [
   'business_connection_id',
@@ -50,8 +50,8 @@ const isGiven = (value: unknown): boolean => Boolean(value) && value !== '0' && 
 type WithParams = Method & { readonly params: NonNullable<Method['params']> };
 
 /**
- * Returns the part of a method that handles calls with `inline_message_id`, or the method itself for other calls.
- * Error: `parameter_unsupported` if the method does not change inline messages.
+ * For a call with `inline_message_id`, returns the part of the method that handles such calls. For other calls, returns
+ * the method itself. Error: `parameter_unsupported` if the method does not change inline messages.
  */
 function addressed(method: WithParams, values: Params): WithParams {
   const { ofInline } = method;
@@ -84,11 +84,14 @@ export function messagesIn(params: unknown): number {
 
 /**
  * Limits how many changes of settings one owner may make in parallel. Such changes lock the bot's row. Without the
- * limit, changes that wait for each other could occupy every Postgres connection.
+ * limit, changes that wait for this lock could occupy every Postgres connection.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** Returns how many calls this call counts as. A commit in Postgres costs as much as many messages. */
+/**
+ * Returns how many calls this call counts as. Some calls count as several, because a commit in Postgres costs as much
+ * as many messages.
+ */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
   return method.effect === 'grow' ? messagesIn(params) : 1;
@@ -187,7 +190,7 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
   return {
     /**
      * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined if the
-     * answer contains no calls. If the delivery is repeated, the calls are not made again. Skips calls in answers to
+     * answer contains no calls. If the delivery is repeated, the calls are not repeated. Skips calls in answers to
      * updates that a bot caused, because two bots could answer each other forever. Counts refusals and reports
      * unexpected errors. Never rejects.
      */

@@ -11,7 +11,7 @@ import { changesState, type Method } from './method.js';
 import { noFiles, parseParams } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Splits the path of a bot's request. Clients may write the colon of the token as %3A. */
+/** Splits the path of a bot's request. In the path, clients may write the colon of the token as %3A. */
 function splitBotPath(path: string): { readonly token: string; readonly name: string } {
   const slash = path.indexOf('/', 4);
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);

@@ -47,7 +47,9 @@ export interface DispatchOptions {
   readonly signIn?: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested?: readonly string[];
-  /** Address ranges of proxies. `X-Forwarded-For` of other peers is ignored. */
+  /**
+   * Address ranges of proxies. The header `X-Forwarded-For` is ignored if the connection comes from another address.
+   */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
   /** Absent without a build of the web application. */

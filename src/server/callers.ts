@@ -13,7 +13,7 @@ export interface TokenProvider {
   takes(token: string): boolean;
   /**
    * Returns the person of a token. Returns null if the token is not valid now, or if its person is unknown here.
-   * With `known`, creates no account for an unknown person. Error: `unavailable`.
+   * With `known`, does not create an account for an unknown person. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** Unix time in ms. */
@@ -125,7 +125,7 @@ export class Callers {
     };
     const check = async (): Promise<void> => {
       try {
-        // Compares the ids. If the former account was deleted, the token may belong to a newer account.
+        // Compares the ids, because the token may belong to a newer account if the former account was deleted.
         const found = await this.#personOf(token, true);
         if (ended) return;
         if (found?.id !== user.id) {

@@ -14,7 +14,7 @@ function parse(text: string): Address | null {
     : null;
 }
 
-/** Shortens IPv6 to its /64 network, because one client controls at least all addresses of such a network. */
+/** Shortens an IPv6 address to its /64 network, because one client usually controls all addresses of such a network. */
 function counted(address: Address): string {
   if (address.kind() === 'ipv4') return address.toString();
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4);
@@ -46,8 +46,8 @@ type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
  * Creates a function that returns the client's address, or null if it is unknown. It reads `X-Forwarded-For` from the
- * right and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. If there
- * are no trusted proxies, the connection itself comes from the client.
+ * right and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. If no
+ * proxies are trusted, the address of the connection is the client's address.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);

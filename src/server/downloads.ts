@@ -24,7 +24,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Prevents a file from running as a page of this origin, because anyone can upload files. */
+/** Prevents browsers from running the file as a page of this origin, because anyone can upload files. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';

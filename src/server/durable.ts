@@ -13,7 +13,7 @@ export const isDurable = ({ durable }: CallContext, { prefer }: ApiRequest): boo
   durable === true || (prefer !== '' && durablePreference.test(prefer));
 
 /**
- * Runs `answer` on a store that records the changes of `answer`. Resolves with the result of `answer` once these
+ * Runs `answer` with a store that records the changes of `answer`. Resolves with the result of `answer` when these
  * changes are in Postgres. Rejects immediately if `answer` rejects. The call counts against the limits of `account`.
  * Errors: `too_many_requests`, `not_durable`.
  */

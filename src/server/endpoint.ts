@@ -14,7 +14,9 @@ import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** The only path with signed bodies. The server keeps the signature headers there and accepts larger bodies. */
+/**
+ * The only path with signed bodies. For this path, the server keeps the signature headers and accepts larger bodies.
+ */
 export const leakReportPath = '/api/leaks/report';
 
 export interface LeakKeys {
@@ -46,7 +48,7 @@ export interface PublicPost {
   readonly title: string;
   /** Unix time in seconds. */
   readonly date: number;
-  /** The emoji and title that represent the content, or '' for a text. */
+  /** The emoji and the title that represent the content, or '' for a text message. */
   readonly sign: string;
   /** The text or caption, without spoilers. */
   readonly text: string;
@@ -60,12 +62,12 @@ export interface PostPages {
   readonly find: (externalId: string) => Promise<PublicPost>;
   /** Sends the page of a post, or the page of a missing post. `externalId` is '' for a malformed id. */
   readonly show: (request: ApiRequest, externalId: string, post: PublicPost | null) => Promise<void>;
-  /** Sends a page instead of an error that the reader can only wait for. */
+  /** Sends a page for a temporary error, after which the reader can try again. */
   readonly refuse: (request: ApiRequest, error: ApiError) => void;
 }
 
 export interface Operations {
-  /** Returns the state of the installation. Asks the stores at most once a second, for any number of clients. */
+  /** Returns the state of the installation. Asks the stores at most once a second, even if many clients ask. */
   overview(): Promise<Overview>;
   /**
    * Returns the figures of a range, or only the points that begin after `afterMs`. Errors: `no_prometheus`,
@@ -104,14 +106,14 @@ export interface StartedSignIn {
 }
 
 /**
- * Counts a sign-up. Returns a function that removes it from the count, or undefined if there are no limits. Error:
- * `too_many_requests`.
+ * Counts a sign-up. Returns a function that removes the sign-up from the count, or undefined if there are no limits.
+ * Error: `too_many_requests`.
  */
 export type CountSignUp = () => Promise<(() => Promise<void>) | undefined>;
 
 /** Signs people in through an OpenID Connect provider. `identity/` implements this interface. */
 export interface SignInProvider {
-  /** The name of the provider that people see. */
+  /** The name of the provider, as people see it. */
   readonly name: string;
   /** Error: `identity_provider_unavailable`. */
   begin(): Promise<StartedSignIn>;
@@ -140,7 +142,7 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** The address of the client, as limits count it. Only for calls of `anyone`, otherwise ''. */
+  /** The client address to which limits apply. '' unless the caller is `anyone`. */
   readonly address: string;
   /**
    * Calls `listener` once when the token of the call is no longer accepted. Needed by replies that outlive the call,
@@ -182,15 +184,15 @@ export interface Endpoint extends Answer {
   readonly path: string;
   /**
    * Who may call the endpoint. `admin` requires an administrator's token. A `partner` signs the body, and the handler
-   * verifies the signature. `anyone` needs no token. A body of such a call must be JSON, which pages of other origins
-   * cannot send.
+   * verifies the signature. `anyone` needs no token. The body of a call by `anyone` must be JSON, because pages of
+   * other origins cannot send JSON.
    */
   readonly caller: 'user' | 'admin' | 'partner' | 'anyone';
   readonly summary: string;
   readonly params: z.ZodType;
   /**
-   * True if the body is up to `limits.picture_bytes_max` raw bytes that the handler parses. Parameters come from path
-   * and query.
+   * True if the body is up to `limits.picture_bytes_max` raw bytes that the handler parses. Parameters then come from
+   * the path and the query.
    */
   readonly rawBody?: true;
   /** The schema of a body that is more than a set of named parameters. The handler parses such a body. */
@@ -240,8 +242,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Converts an error for people to 404 if the path names something that does not exist. Bots get the texts that their
- * libraries recognise.
+ * Converts an error for people to 404 if the path names something that does not exist. Bots still get the error texts
+ * that their libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

@@ -22,8 +22,8 @@ interface EndpointCall extends Match {
 }
 
 /**
- * Limits how many changes one person may make in parallel. Such changes wait for the same rows and could occupy all
- * Postgres connections.
+ * Limits how many changes one person may make in parallel. Without the limit, changes that wait for the same rows could
+ * occupy all Postgres connections.
  */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
@@ -32,8 +32,8 @@ const isJson = ({ contentType }: ApiRequest): boolean => /^application\/json\s*(
 const noSignIn: SignIn = { isOpen: false, provider: null, isSecure: false };
 
 /**
- * Stands for the outcome of a reply that is not JSON. The status 500 releases the idempotency key, so the reply is not
- * saved.
+ * Stands for the outcome of a reply that is not JSON. Because of the status 500, the idempotency key is released and
+ * the reply is not saved.
  */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -53,14 +53,13 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
 
-/** Runs a call. Creates no promise when nothing is awaited, as in `callBot`. */
+/** Runs a call. Like `callBot`, creates no promise if nothing has to be awaited. */
 export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
   const match = matchOf(context, request);
   const { endpoint } = match;
   request.called = endpoint.path;
   if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
-  // A partner has no account, so no person is looked up. The signature of the body identifies the partner. Other calls
-  // without an account are open to anyone.
+  // Looks up no person, because partners and `anyone` have no account. The signature of the body identifies a partner.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
     ? user.then((found) => callInTurn(context, request, { user: found, ...match }))
@@ -85,7 +84,7 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // Converts the text to a buffer and back. This replaces half a surrogate pair at the end.
+  // Converts the text to a buffer and back, because this replaces half a surrogate pair at the end.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 

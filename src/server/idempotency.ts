@@ -42,7 +42,7 @@ const sorted = (_: string, value: unknown) =>
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
-/** Compares files by content, because libraries give the parts of an upload a random name on each attempt. */
+/** Compares files by content, because libraries give the parts of an upload new random names at each attempt. */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
@@ -124,7 +124,7 @@ async function runOnce(
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Does not wait a second time, because Redis is unavailable and the answer would be late.
+    // Does not wait for Redis a second time, because it is unavailable and the answer would be late.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }

@@ -34,19 +34,19 @@ export const callLimits = {
   post_pages_waiting_max: 200,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while other accounts make calls, and the longest time that
-   * an account may use the event loop without a break.
+   * The share of a front's event loop that one account gets while other accounts make calls, and the longest time for
+   * which an account may use the event loop without a break.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn, and the body size from which a call has to wait. */
+  /** How long waiting calls run before other calls get a turn. Also, the body size from which a call has to wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */
   calls_waiting_max: 2_000,
   calls_waiting_bytes_max: 64 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** How many times the content of a multipart body may contain the boundary followed by other text. */
+  /** How many times the content of a multipart body may contain the boundary string followed by other text. */
   multipart_near_boundaries_max: 1_000,
   /** The number of parameters of one call, in the query and the body together. */
   parameters_max: 1_000,

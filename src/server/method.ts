@@ -50,7 +50,9 @@ export type Effect = 'read' | 'change' | 'grow' | 'configure';
 interface Traits {
   readonly name: string;
   readonly effect: Effect;
-  /** Polls are counted separately from other calls, so that a bot over its limit still gets its updates. */
+  /**
+   * True for polls. They are counted separately from other calls, so that a bot over its limit still gets its updates.
+   */
   readonly polls?: true;
   /**
    * False for a method that may not be called from the answer to a webhook delivery, because its result would be lost
@@ -61,7 +63,7 @@ interface Traits {
   readonly coalesces?: true;
   /** Whether the headers `X-Service-Consumer` and `X-Service-Consumer-Timeout` set parameters. */
   readonly consumes?: true;
-  /** The schema of each event. Set if the method answers with server-sent events. */
+  /** The schema of each event. Set only if the method answers with server-sent events. */
   readonly events?: Readonly<Record<string, z.ZodType>>;
   /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
   readonly ofInline?: OfInline;
@@ -143,7 +145,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // Parses again with options only if the call is refused, because the answer needs the input of each error. Parsing
-  // with options takes ten times as long.
+  // Parses a refused call again with options, because the answer needs the input of each error. Other calls are parsed
+  // without options, because parsing with them takes ten times as long.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

@@ -75,7 +75,7 @@ function lineEnd(body: Buffer, at: number): number {
 /**
  * Returns where the next delimiter starts and where its line ends. A delimiter that is followed by other text on its
  * line belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` such delimiters.
- * This limit is enough for ordinary clients, which choose boundaries that their content does not contain.
+ * Ordinary clients never reach this limit, because they choose a boundary that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);

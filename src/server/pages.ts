@@ -11,8 +11,8 @@ const shownAtOnce = 10;
 
 /**
  * Builds a page of as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts a batch of rows
- * to items. The item is null for a row that no longer exists. `more` says whether more rows follow. `cursorOf` returns
- * the cursor of the page that starts after a row.
+ * to items. A row that no longer exists gives a null item. `more` says whether more rows follow. `cursorOf` returns the
+ * cursor of the page that starts after a row.
  */
 export async function page<R, T>(
   rows: readonly R[],

@@ -63,8 +63,8 @@ function readEscape(bytes: Buffer, at: number): number {
 let memory = Buffer.alloc(0);
 
 /**
- * Returns a buffer of at least `bytes`. The next call overwrites it. Reusing the buffer avoids garbage for each large
- * form.
+ * Returns a buffer of at least `bytes`. The next call overwrites it. Because the buffer is reused, large forms create
+ * no garbage.
  */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
@@ -105,8 +105,8 @@ function readForm(form: Buffer, into: Params): void {
 }
 
 /**
- * Parses the query. Refuses a raw U+FFFD, because the HTTP engine puts it in the place of invalid UTF-8. To send a real
- * U+FFFD, a client percent-encodes it.
+ * Parses the query. Refuses a raw U+FFFD, because the HTTP engine replaces invalid UTF-8 with this character. To send a
+ * real U+FFFD, a client percent-encodes it.
  */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');
@@ -142,7 +142,8 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  // Recognises JSON that `curl -d '{…}'` labels as a form. No form parameter name begins with a brace.
+  // Recognises JSON that `curl -d '{…}'` labels as a form. A form cannot begin with a brace, because no parameter name
+  // does.
   const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(body, values);
   else readJson(body, values);

@@ -17,7 +17,7 @@ const ofAddress = createTurns(
 );
 const ofFront = createTurns(limits.post_pages_at_once, limits.post_pages_waiting_max);
 
-/** Matches an external id. Numbers are not accepted, because readers could count through them. */
+/** Matches an external id. Numbers are not accepted, because readers could try one number after the other. */
 const externalIdForm = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 async function findPost({ find }: PostPages, externalId: string): Promise<PublicPost | null> {

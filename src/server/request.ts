@@ -36,8 +36,8 @@ export interface ApiRequest {
   /** The header `X-Request-Id`, or '' if absent. Any client can set it. */
   readonly requestId: string;
   /**
-   * True if a node that is shutting down (`leaving`) should refuse this request. The load balancer then sends the
-   * request to another node.
+   * Whether a node that is shutting down (`leaving`) should refuse this request, so that the load balancer sends it to
+   * another node.
    */
   readonly handover: boolean;
   readonly host: string;
@@ -73,7 +73,7 @@ export interface ApiRequest {
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a stream as the reply. The body is written no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a reply of unknown length. It is an event stream, or the text that `form` describes. */
+  /** Starts a reply of unknown length: an event stream, or the text that `form` describes. */
   openStream(form?: StreamForm): EventStream;
 }
 
@@ -98,11 +98,11 @@ export interface StreamedReply {
 
 export interface EventStream {
   /**
-   * Writes text. Returns false if more than `limits.stream_buffer_bytes_max` bytes wait. The caller should then close
-   * the stream.
+   * Writes text. Returns false if more than `limits.stream_buffer_bytes_max` bytes are waiting. In this case, the
+   * caller should close the stream.
    */
   write(text: string): boolean;
-  /** Whether data still waits for the client. */
+  /** Whether written data is still waiting to be sent to the client. */
   isBlocked(): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */
   drained(): Promise<void>;

@@ -11,8 +11,8 @@ const turns = new TimedTurns({
 });
 
 /**
- * Counts a search against the person, and runs the search when its turn comes. A search first waits for earlier
- * searches by the same person, then for one of the front's slots. Error: `too_many_requests`.
+ * Counts a search against the person, and runs it when its turn comes. The search first waits for earlier searches by
+ * the same person, and then for one of the front's slots. Error: `too_many_requests`.
  */
 export async function searching<T>(store: Store, user: number, work: () => Promise<T>): Promise<T> {
   await store.fairUse?.more({ id: user, isBot: false }, limits.search_call_weight - 1);

@@ -35,11 +35,15 @@ interface Spender {
 }
 
 /**
- * The body size below which calls are charged by sample, because reading the clock for each call would cost too much.
+ * Of the calls with smaller bodies, only a sample is timed, because reading the clock for each call would cost too
+ * much.
  */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
-/** The upper limit for the measured time of one call, because a garbage collection may run during the call. */
+/**
+ * The upper limit for the measured time of one call. A garbage collection during a call may make the measured time too
+ * long.
+ */
 const sampled_ms_max = 1;
 /** An account counts as the only caller if no other account has made a call for this long. */
 const several_ms = 1_000;
@@ -56,13 +60,16 @@ export class Shares {
   /** The account of the latest call, and when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls started. That sequence belonged to another account. */
+  /** When the previous sequence of calls started, which belonged to another account. */
   #othersAt = Number.NEGATIVE_INFINITY;
-  /** When a call last ran on arrival. Not updated before the first slice. */
+  /** The time at which a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;
   #sliceComes = false;
-  /** The latest reading of the clock. Most decisions need no newer one, and a reading takes 1 % of a short call. */
+  /**
+   * The latest reading of the clock. Most decisions can use it, and a new reading takes 1 % of the time of a short
+   * call.
+   */
   #knownAt = Number.NEGATIVE_INFINITY;
 
   constructor(time: ShareTime = systemTime, random: Random = systemRandom) {
@@ -71,8 +78,8 @@ export class Shares {
   }
 
   /**
-   * Runs `work` immediately or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` if too
-   * many calls of the account wait.
+   * Runs `work` immediately or in a slice. `bytes` is the size of the call's parameters. Error: `too_many_requests` if
+   * too many calls of the account wait.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
     if (account !== this.#latest) {
@@ -122,7 +129,8 @@ export class Shares {
     if (spender === undefined || spender.paidAt === 0) return false;
     if (spender.waiting.length > 0) return true;
     const waitsAt = (at: number) => spender.paidAt > at && at - this.#othersAt < several_ms;
-    // A call that need not wait at an earlier time need not wait now.
+    // Tries the earlier reading of the clock first. A call that need not wait at an earlier time need not wait now
+    // either.
     return waitsAt(this.#knownAt) && waitsAt(this.#now());
   }
 
@@ -181,7 +189,7 @@ export class Shares {
     this.#sliceComes = true;
     const ms = this.#restsUntil - this.#now();
     const slice = () => this.#slice();
-    // Without a pause, the loop first handles the calls that have arrived.
+    // If there is no pause, the event loop first handles the calls that have arrived.
     if (ms > 0) this.#time.after(ms, slice);
     else this.#time.soon(slice);
   }

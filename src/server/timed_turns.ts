@@ -12,7 +12,7 @@ import { createTurns } from './turns.js';
 export interface TimedTurnsLimits {
   readonly atOnce: number;
   readonly waitingMax: number;
-  /** How many calls of one account wait for the account's running call. */
+  /** How many calls of one account may wait for the account's running call. */
   readonly ownWaitingMax: number;
   readonly waitMsMax: number;
 }
@@ -65,7 +65,7 @@ export class TimedTurns {
     });
   }
 
-  /** How many calls wait for one of the slots. Calls that wait for a call of their own account do not count. */
+  /** How many calls wait for one of the slots. Leaves out calls that wait for another call of their own account. */
   waiting(): number {
     return this.#waiting.size;
   }
@@ -97,7 +97,7 @@ export class TimedTurns {
     this.#busyUntil.set(account, until + (now - began) / share);
   }
 
-  /** Waits for a slot and takes it. Returns whether the account is busy then. */
+  /** Waits for a slot and takes it. Returns whether the account is busy at that time. */
   #wait(account: number | string, waitMs: number): Promise<boolean> {
     if (this.#waiting.size >= this.#limits.waitingMax) fail('too_many_requests', { retry_after: 1 });
     return new Promise((resolve, reject) => {
@@ -115,7 +115,7 @@ export class TimedTurns {
     });
   }
 
-  /** Begins one waiting call. Accounts that are not busy come first. */
+  /** Starts one waiting call. Calls of accounts that are not busy come first. */
   #beginNext(): void {
     const waiting = [...this.#waiting];
     const next = waiting.find(({ account }) => !this.#isBusy(account)) ?? waiting[0];

@@ -7,7 +7,7 @@ import { fail } from '../errors.js';
 export function createTurns(atOnce: number, waitingMax: number) {
   const accounts = new Map<number | string, { running: number; readonly waiting: Array<() => void> }>();
   return {
-    /** Runs `work` when its turn comes. Error: `too_many_requests` while too many calls of the account wait. */
+    /** Runs `work` when its turn comes. Error: `too_many_requests` if too many calls of the account are waiting. */
     async run<T>(account: number | string, work: () => T | Promise<T>): Promise<T> {
       const own = accounts.get(account) ?? { running: 0, waiting: [] };
       accounts.set(account, own);

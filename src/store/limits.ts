@@ -6,16 +6,14 @@ export const storeLimits = {
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
-  /**
-   * The total size of pending edits in one partition: the limit for the bots of one owner, and the limit for all bots.
-   */
+  /** Two limits on the total size of pending edits in one partition: for the bots of one owner, and for all bots. */
   pending_edits_bytes_per_owner_max: 4 * 1024 * 1024,
   pending_edits_bytes_max: 16 * 1024 * 1024,
   /**
    * Each pending edit counts this many bytes in addition to its own size. This also limits the number of pending edits.
    */
   pending_edit_overhead_bytes: 1024,
-  /** How long until a pending edit that a node could not apply is due again. */
+  /** If a node cannot apply a pending edit, the edit is due again after this time. */
   pending_edit_retry_ms: 1_000,
   /** How many pending edits of one partition a node applies at a time. */
   pending_edits_batch_max: 64,
@@ -45,7 +43,7 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
-  /** How many batches of 1,000 kept updates of a deleted bot are deleted in one step. */
+  /** How many batches of 1,000 updates one step deletes when it deletes the kept updates of a deleted bot. */
   kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
@@ -56,16 +54,17 @@ export const storeLimits = {
   host_look_ups_per_owner_max: 100,
   /** How many pings of webhooks an owner may send per minute. */
   pings_per_owner_max: 6,
-  /** How many pages are loaded for one person's link previews in a burst, and then per minute. */
+  /** How many pages may be loaded for one person's link previews: in a burst, and after that per minute. */
   link_previews_per_person_max: 60,
   /** The number of previews in Redis, and the maximum size of each preview. */
   link_preview_slots: 8_192,
   link_preview_bytes_max: 4 * 1024,
-  /** How long the cache keeps the preview of a page, and how long it remembers that a page has none. */
+  /** How long the cache keeps the preview of a page, and how long it remembers that a page has no preview. */
   link_preview_kept_ms: 12 * 3_600_000,
   link_preview_absent_ms: 600_000,
   /**
-   * How often a caller may check in Postgres whether two people share a chat: a burst, and then one check per interval.
+   * How often a caller may make Postgres check whether two people share a chat: a burst, and after that one check per
+   * interval.
    */
   stranger_look_ups_max: 100,
   stranger_look_up_ms: 100,
@@ -85,12 +84,12 @@ export const storeLimits = {
   consumer_step_ms_min: 20,
   /**
    * How long a waiting poll pauses between two steps, per consumer of the bot. All waiting consumers of a bot together
-   * therefore make at most 1,000 / 3 steps a second, however many updates wake them.
+   * therefore make at most 1,000 / 3 steps a second, even if very many updates wake them.
    */
   consumer_pause_ms: 3,
   /**
-   * How long a consumer may leave its updates unconfirmed. Then its stream ends, so that other consumers get the
-   * updates of a client that disappeared without notice.
+   * How long a consumer may leave its updates unconfirmed. After this time, its stream ends. If a client disappears
+   * without notice, other consumers thus get its updates.
    */
   stream_confirm_ms_max: 60_000,
   /** How long after the last poll Redis remembers which consumer holds which chat. */
@@ -112,7 +111,7 @@ export const storeLimits = {
   inline_wait_ms_max: 7_000,
   /** How long after the bot's answer a person can choose a result. */
   inline_choice_ms: 5 * 60_000,
-  /** The maximum number and total size of pending updates with which a bot still gets inline queries. */
+  /** A bot gets inline queries only while its pending updates are within this number and this total size. */
   inline_pending_max: 10_000,
   inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
@@ -129,15 +128,15 @@ export const storeLimits = {
   inline_query_per_bot_ms: 20,
   /** How long a draft of a bot is shown after its last change. */
   draft_ttl_ms: 30_000,
-  /** How often a draft that changes is stored, for windows that open later. */
+  /** How often a changing draft is stored, so that windows that open later can show it. */
   draft_store_interval_ms: 1_000,
-  /** How often a stream shows the draft of a chat. The newest draft replaces a pending draft. */
+  /** How often a stream shows the draft of a chat. A newer draft replaces the pending one. */
   draft_show_interval_ms: 50,
   /** How far ahead a post can be scheduled. */
   schedule_ahead_ms_min: 60_000,
   schedule_ahead_ms_max: 365 * 24 * 3_600_000,
   /**
-   * How long a process waits before it looks for scheduled posts again: at most, and after a failed attempt. The maximum
+   * The maximum time between two looks for scheduled posts, and the pause after a failed attempt. The maximum
    * is shorter than `schedule_ahead_ms_min`, so a process finds each new post before it is due.
    */
   scheduled_posts_look_ms_max: 4_000,
@@ -145,9 +144,11 @@ export const storeLimits = {
   /** How many scheduled posts are published at a time, and how long a process claims them. */
   scheduled_posts_batch_max: 20,
   scheduled_post_claim_ms: 10_000,
-  /** How long after the first attempt a post is tried again. Shorter than `idempotency_ttl_ms`. */
+  /**
+   * For how long after the first attempt a process keeps trying to publish a post. Shorter than `idempotency_ttl_ms`.
+   */
   scheduled_post_tries_ms_max: 23 * 3_600_000,
-  /** How long a post that could not be published is kept, and how often older ones are deleted. */
+  /** How long a post that could not be published is kept, and how often older posts of this kind are deleted. */
   scheduled_post_failure_age_ms: 30 * 24 * 3_600_000,
   scheduled_posts_clean_ms: 3_600_000,
   account_removal_ms_max: 8_000,
@@ -160,7 +161,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** How long a node may check no token before it lets its lease expire. */
+  /** If a node checks no token for this long, it lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -197,15 +198,13 @@ export const storeLimits = {
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
   outbox_bytes_max: 64 * 1024 * 1024,
-  /**
-   * The number of outbox entries that fit into the byte limit even if each contains two records of the maximum size.
-   */
+  /** How many outbox entries fit into the byte limit even if each of them contains two records of the maximum size. */
   outbox_length_small: 500,
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
   /** How many chats of one partition one script call checks for changes. */
   changes_chats_max: 250,
-  /** The TTL of a new chat's change log before its members read it. */
+  /** The TTL of a new chat's change log until a member first reads the log. */
   changes_log_new_ttl_ms: 5_000,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
@@ -225,7 +224,7 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
-  /** How many updates of a replay into a webhook may be pending before the next ones are added. */
+  /** A replay into a webhook adds updates only while fewer than this many of its updates are pending. */
   replay_pending_max: 25,
   /** Replays wait while a live update has waited this long. */
   replay_late_ms: 2_000,
@@ -236,7 +235,7 @@ export const storeLimits = {
   replays_served_max: 10,
   /** How many replays of a bot are listed. */
   replays_kept: 20,
-  /** How long Redis keeps the queue of a replay after the last step. Longer than an update may be pending. */
+  /** How long Redis keeps the queue of a replay after the last step. This is longer than an update may be pending. */
   replay_state_ttl_ms: 25 * 3_600_000,
   replay_connections_max: 10,
   stored_file_bytes_min: 4_096,
@@ -254,7 +253,7 @@ export const storeLimits = {
   leak_place_length_max: 512,
   talk_age_ms_max: 24 * 3_600_000,
   notices_batch_max: 50,
-  /** How long a process may send claimed notices before another process sends them. */
+  /** How long a process may take to send the notices that it claimed. After this time, another process sends them. */
   notice_claim_ms: 30_000,
   notice_retry_ms: 1_000,
   notice_retry_ms_max: 60_000,
@@ -275,14 +274,16 @@ export const storeLimits = {
   /** How many chats a person can pin at the top of the list. */
   chats_pinned_max: 5,
   script_read_bytes_max: 512 * 1024,
-  /** How long the answer of a durable call waits for Postgres. After that the outcome of the call is unknown. */
+  /** How long the answer of a durable call waits for Postgres. After this time, the outcome of the call is unknown. */
   durable_wait_ms_max: 5_000,
   /** How often a front reads the progress of journals while calls wait, because hints may get lost. */
   durable_look_ms: 100,
-  /** The unanswered durable calls of one front: their maximum number, and the maximum size of their waiting answers. */
+  /**
+   * The maximum number of unanswered durable calls in one front, and the maximum total size of their waiting answers.
+   */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
-  /** How many of the waiting durable calls, and of the bytes of their answers, may belong to one account. */
+  /** The shares that one account may have: of the waiting durable calls, and of the bytes of their answers. */
   durable_calls_per_account_max: 2_000,
   durable_bytes_per_account_max: 16 * 1024 * 1024,
   idempotency_ttl_ms: 24 * 3_600_000,

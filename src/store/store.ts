@@ -87,12 +87,12 @@ export interface Store extends Aggregates, Changing {
   /**
    * Returns a store for a single call that may be attempted again. The call's changes derive their request ids from
    * `seed`, so that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been
-   * an earlier attempt. If a change needs a lookup, it first checks whether it was already made.
+   * an earlier attempt. A change that needs a lookup first checks whether the change was already made.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
-   * Runs the checks before a control change. Skips them if an earlier attempt of the call already made the change,
-   * because the checks may fail after the change.
+   * Runs the checks before a control change. Skips the checks if an earlier attempt of the call already made the
+   * change, because they may fail after the change.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
   /** Returns the same store for a durable call. Records in `changes` which partitions the call changes. */
@@ -118,7 +118,7 @@ export interface StoreOptions
    * the bot later.
    */
   readonly wake?: (bot: number) => void;
-  /** The settings RATE_PER_…. If a rate is absent, it is unlimited. */
+  /** The settings RATE_PER_…. A rate that is absent is unlimited. */
   readonly rates?: Rates;
   /** The settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL. If absent, uploads are unlimited. */
   readonly uploadBounds?: UploadBounds;
@@ -175,7 +175,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** Lists the parts that make changes. They have no state, and they use the request ids of their call. */
+/** Lists the parts that make changes. These parts have no state, and they use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   drafts: (own: StoreContext, p: Parts) => createMessageDrafts(own, p.readBack, p.forwarder),

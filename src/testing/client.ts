@@ -13,7 +13,10 @@ export type { NamedCall, SavedRecording } from './replay.js';
 export type Chat = 'bot' | 'group' | 'channel' | number;
 
 export interface WorldForm {
-  /** Names of 2 to 16 lower-case letters. `['ann']` by default. The first person owns the bot and the chats. */
+  /**
+   * The names of the people, of 2 to 16 lower-case letters. The default is `['ann']`. The first person owns the bot and
+   * the chats.
+   */
   readonly people?: readonly string[];
   /** Makes a public group with the bot as an administrator. */
   readonly group?: boolean;
@@ -26,21 +29,21 @@ export interface WorldForm {
 export interface EntryFilter {
   readonly kind?: RecordedEntry['kind'];
   readonly name?: string;
-  /** Skips the entries up to this `n`. */
+  /** Entries up to this `n` are skipped. */
   readonly after?: number;
 }
 
 /** A fault for the next calls of a method, or for the next deliveries. */
 export interface Fault {
-  /** Waits first, up to 60,000 ms. */
+  /** How long to wait first, up to 60,000 ms. */
   readonly delay_ms?: number;
-  /** Replaces the answer: 400 to 599. */
+  /** The HTTP status that replaces the answer, 400 to 599. */
   readonly status?: number;
-  /** The `retry_after` of the answer, in seconds. 1 by default. */
+  /** The `retry_after` of the answer, in seconds. The default is 1. */
   readonly retry_after?: number;
-  /** True to carry out the call or delivery and to replace only its answer. */
+  /** If true, the call or delivery is carried out and only its answer is replaced. */
   readonly applied?: boolean;
-  /** 1 by default, at most 1,000. */
+  /** How many calls or deliveries get the fault. The default is 1, the maximum 1,000. */
   readonly times?: number;
 }
 
@@ -236,7 +239,7 @@ export class World {
   readonly bot: WorldData['bot'];
   readonly people: readonly Person[];
   readonly chats: WorldData['chats'];
-  /** The root for bot libraries, such as `apiRoot` of grammY. */
+  /** The root URL for bot libraries, for example for `apiRoot` of grammY. */
   readonly apiRoot: string;
   readonly #call: Call;
 
@@ -273,7 +276,8 @@ export class World {
 
   /**
    * Waits until the bot has made `count` calls of a method, and returns these calls. Throws if the bot has made
-   * fewer calls after `timeoutMs`, which is 5 s by default and at most 30 s. Waits on the clock of the machine.
+   * fewer calls after `timeoutMs`, which is 5 s by default and at most 30 s. The wait is measured by the clock of the
+   * machine.
    */
   async waitForCalls(
     method: string,
@@ -335,7 +339,7 @@ export class World {
       await this.person(entry.person)
         .act(entry.name, withFiles(params, files))
         .catch((error) => {
-          // Accepts a refusal if the action was also refused in the recording.
+          // Ignores a refusal if the action was also refused in the recording.
           if (entry.status === 200) throw error;
         });
     }
@@ -355,8 +359,8 @@ export class World {
   }
 
   /**
-   * Returns the parameters of a recorded action with the ids of this world. `entries` is the recording of this world so
-   * far.
+   * Returns the parameters of a recorded action with the ids of this world. `entries` are the entries that this world
+   * has recorded so far.
    */
   #translated(entry: RecordedEntry, before: Names, entries: readonly RecordedEntry[]): Record<string, Json> {
     const now = new Names({ world: this.#names(), entries });
@@ -419,7 +423,7 @@ export class TestServer {
 
   /**
    * Moves the clock of the whole server forward by `ms`, at most 366 days. Resolves when the deliveries that became due
-   * have been attempted. Tests that use it cannot share the server with tests that run at the same time.
+   * have been attempted. A test that moves the clock cannot share the server with tests that run at the same time.
    */
   async advance(ms: number): Promise<void> {
     const { settled } = await this.#call('POST', 'clock', { advance_ms: ms });
@@ -469,7 +473,7 @@ export async function startTestServer(
 }
 
 async function startOn(port: number, settings: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  // The server does not inherit other variables, because test runners set names that are also settings, such as
+  // The server inherits no other variables, because test runners set variables that have the names of settings, such as
   // BASE_URL.
   const { PATH, HOME, TMPDIR } = process.env;
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
@@ -486,7 +490,7 @@ async function startOn(port: number, settings: Readonly<Record<string, string>> 
   const first = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   if ((first[0] as { type?: unknown } | null)?.type !== 'ready')
     throw new Error(`the test server did not start:\n${log}`);
-  // A test runner can end although the server still runs. The server ends when the channel closes.
+  // Lets a test runner end while the server is still running. The server ends when the channel closes.
   child.unref();
   child.channel?.unref();
   return new TestServer(`http://127.0.0.1:${port}`, child);

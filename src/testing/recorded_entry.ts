@@ -19,6 +19,9 @@ export interface RecordedEntry {
   readonly answer: Json;
   /** Set if a fault replaced the answer. */
   readonly fault?: 'not done' | 'answer lost';
-  /** Of an action: the `n` of the latest entry when the action began. The bot may react before the action ends. */
+  /**
+   * Only for an action: the `n` of the latest entry at the time when the action began. The bot may react before the
+   * action ends.
+   */
   readonly began_after?: number;
 }

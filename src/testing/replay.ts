@@ -1,6 +1,6 @@
 /**
- * Compares the actions of a bot in two worlds. Replaces the ids of accounts, chats and messages by names that both
- * share.
+ * Compares the actions of a bot in two worlds. Replaces the ids of accounts, chats and messages by names that are the
+ * same in both worlds.
  */
 import type { Json, RecordedEntry } from './recorded_entry.js';
 
@@ -24,7 +24,7 @@ export interface NamedCall {
   readonly status: number;
 }
 
-/** A comparison ignores these calls, because they do not belong to the behaviour of a bot. */
+/** The calls that a comparison ignores, because they are not part of the behaviour of a bot. */
 const quiet = /^(getUpdates|streamUpdates|confirmUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
 
 export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
@@ -95,7 +95,7 @@ export class Names {
       if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
       for (const field of ['callback_query_id', 'inline_query_id'])
         if (result?.[field] !== undefined) this.#add(field, name, result[field]);
-      // The bot knows only the part of this id before the hyphen, which is the same for all people who get the same
+      // The bot knows only the part of this id before the hyphen. This part is the same for all people who get the same
       // answer.
       const [query] = String(result?.inline_query_id ?? '').split('-');
       if (query) this.#add('inline_query_id', 'query', query);

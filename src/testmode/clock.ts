@@ -38,8 +38,8 @@ export class TestClock {
 
   /**
    * Moves the clock forward by `ms`. Before and after the move, waits for due deliveries to webhooks, each time for at
-   * most `limits.clock_settle_ms_max`. Returns the time in Unix ms, and whether these deliveries have finished. Moves
-   * do not overlap. Error: `bad_request` if all moves together exceed `limits.clock_added_ms_max`.
+   * most `limits.clock_settle_ms_max`. Returns the new Unix time in ms, and whether these deliveries have finished. A
+   * move waits for earlier moves. Error: `bad_request` if all moves together exceed `limits.clock_added_ms_max`.
    */
   advance(ms: number): Promise<{ readonly now_ms: number; readonly settled: boolean }> {
     const moved = this.#last.then(() => this.#advance(ms));
@@ -67,7 +67,9 @@ export class TestClock {
     return true;
   }
 
-  /** Returns whether no delivery is in progress or due. Updates on the way between partitions count as due. */
+  /**
+   * Returns whether no delivery is in progress or due. Updates that are being passed between partitions count as due.
+   */
   async #isSettled(): Promise<boolean> {
     const { client, keys } = this.#options;
     const partitions = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
@@ -87,7 +89,7 @@ export class TestClock {
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
     const [hook, hold] = state;
-    // Reads this after the answer of Redis, because a worker that took updates before the answer is still busy.
+    // Asks the workers after Redis has answered, because a worker that took updates before the answer is still busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;

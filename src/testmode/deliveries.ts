@@ -1,4 +1,4 @@
-/** Records the deliveries to the webhooks of worlds, and applies the faults that tests ask for. */
+/** Records the deliveries to the webhooks of worlds, and applies the faults that tests request. */
 import type { Send } from '../delivery/context.js';
 import type { Outcome } from '../delivery/outcome.js';
 import type { Time } from '../time.js';
@@ -10,7 +10,7 @@ export interface DeliveryContext {
   readonly recording: Recording;
   readonly faults: Faults;
   readonly time: Time;
-  /** The bots with a delivery that a fault delays, once for each delivery. */
+  /** The bots with a delivery that a fault delays. A bot is listed once for each such delivery. */
   readonly delayed: number[];
   readonly worldOf: (bot: number) => World | undefined;
 }

@@ -37,7 +37,7 @@ export interface TestEndpoint {
   readonly path: string;
   readonly summary: string;
   readonly params: z.ZodType;
-  /** Returns the result, or an `Outcome` that is passed on. */
+  /** Returns the result, or an `Outcome` that is passed on unchanged. */
   readonly handler: (context: TestContext, params: never) => unknown;
 }
 
@@ -184,7 +184,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: '/api/test/clock',
     summary:
-      'Moves the clock of the whole server forward by `advance_ms`. Returns when each delivery that became due has been attempted once.',
+      'Moves the clock of the whole server forward by `advance_ms`. Returns after each delivery that became due has been attempted once.',
     params: z.object({ advance_ms: required(1, limits.clock_advance_ms_max) }),
     handler: ({ clock }, { advance_ms }) => clock.advance(advance_ms),
   }),

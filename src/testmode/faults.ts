@@ -38,7 +38,10 @@ export class Faults {
     this.#planned.set(world, planned);
   }
 
-  /** Returns the fault of this call or delivery, if there is one. Each returned fault uses up one of its `times`. */
+  /**
+   * Returns the fault of this call or delivery, if there is one. Each time a fault is returned, one of its `times` is
+   * used up.
+   */
   take(world: number, on: string): Fault | undefined {
     const planned = this.#planned.get(world);
     const at = planned?.findIndex((each) => each.on === on.toLowerCase()) ?? -1;

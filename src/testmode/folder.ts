@@ -12,7 +12,7 @@ import { lockHome, openHome } from '../dev/home.js';
 import { endLeftover } from '../dev/processes.js';
 import { Refusal } from '../dev/refusal.js';
 
-/** The free space that an in-memory folder must have. Postgres and Redis of a test run need far less. */
+/** The free space that an in-memory folder must have. The Postgres and Redis of a test run need far less. */
 const memoryBytesMin = 1024 ** 3;
 
 /** Ends the servers that a killed test server left in this folder, and removes their data. */
@@ -31,7 +31,10 @@ async function clear(home: string): Promise<void> {
 
 const prefix = `petrel-test-server-${process.getuid?.() ?? 0}-`;
 
-/** Another user could create the folder first, because everybody may write to its parent folder. */
+/**
+ * Returns whether the folder belongs to this user. Another user could have created it, because everybody may write to
+ * the parent folder.
+ */
 function isOwn(home: string): boolean {
   const found = lstatSync(home, { throwIfNoEntry: false });
   return found?.isDirectory() === true && found.uid === (process.getuid?.() ?? found.uid);
@@ -66,7 +69,7 @@ async function removeLeftovers(root: string): Promise<void> {
   for (const name of readdirSync(root)) {
     const home = join(root, name);
     if (!name.startsWith(prefix) || !isOwn(home)) continue;
-    // A folder without a lock belongs to a server that is just starting.
+    // Keeps a folder without a lock, because it belongs to a server that is just starting.
     if (readIfThere(join(home, 'lock')) === undefined || lock(home) === undefined) continue;
     await clear(home);
     rmSync(home, { recursive: true, force: true });

@@ -66,7 +66,7 @@ export class MovableTime extends Time {
     this.#real.soon(work);
   }
 
-  /** The clock of Redis itself is not moved, so its answer is behind by the time that was added. */
+  /** The clock of Redis itself is not moved, so its answer is too early by the time that was added. */
   override follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     return super.follow([seconds, String(Number(micros) + this.#addedMs * 1_000)], sentMs, gotMs);
   }
@@ -77,7 +77,7 @@ export class MovableTime extends Time {
    */
   async advance(ms: number): Promise<void> {
     this.#addedMs += ms;
-    // The machine fires timers with the same delay in the order in which they were set.
+    // Timers with the same delay must fire in the order in which they were set, as on the machine.
     for (const timer of [...this.#pending].sort((a, b) => a.dueMs - b.dueMs)) {
       this.#real.cancel(timer.armed);
       this.#arm(timer);

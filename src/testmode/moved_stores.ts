@@ -39,8 +39,8 @@ export const movedScripts = (): Map<string, Script> =>
   );
 
 /**
- * Adds to the clock of the scripts, and shortens the times to live of all keys. The keys of BullMQ (`doorbell`) keep
- * their time to live, because BullMQ uses the clock of the machine.
+ * Moves the clock of the scripts forward, and shortens the times to live of all keys. The keys of BullMQ (`doorbell`)
+ * keep their time to live, because BullMQ uses the clock of the machine.
  */
 const moveScript = `
 redis.call('INCRBY','${addedKey}',ARGV[1])
@@ -56,8 +56,8 @@ export type RedisClient = Pick<RedisConnection['client'], 'eval'>;
 export const moveRedis = (client: RedisClient, ms: number) => client.eval(moveScript, 0, ms);
 
 /**
- * Replaces the clock of an empty database. The schema `public` comes first in the search path. Migrations and
- * statements that call `now()` without a schema therefore call this function.
+ * Replaces the clock of an empty database. Migrations and statements call `now()` without a schema. They call this
+ * function, because its schema `public` comes first in the search path.
  */
 const movedClock = `
 create table test_clock (added interval not null);

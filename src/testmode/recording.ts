@@ -16,9 +16,12 @@ export interface NewEntry {
   /** The HTTP status of the answer. 0 if a receiver did not answer. */
   readonly status: number;
   readonly answer: unknown;
-  /** Set if a fault replaced the answer. True if the call or delivery was still carried out. */
+  /** Set if a fault replaced the answer. True if the call or delivery was carried out anyway. */
   readonly fault?: 'answer lost' | 'not done';
-  /** Of an action: the number of the latest entry when the action began. The bot may react before the action ends. */
+  /**
+   * Only for an action: the number of the latest entry at the time when the action began. The bot may react before the
+   * action ends.
+   */
   readonly began_after?: number;
 }
 

@@ -32,7 +32,7 @@ import { movedScripts, prepareClock } from './moved_stores.js';
 import { Recording } from './recording.js';
 import { Worlds } from './worlds.js';
 
-/** Settings of an installation that would make the test server use data of that installation. */
+/** Settings that would make the test server use the data of an existing installation. */
 const ignored = /^(REDIS_|DATABASE_|FILES_|SHARE_PORT|PRIVATE_REDIS|METRICS_PORT|DEMO_FILE|OTLP_)/;
 
 const hostDefault = '127.0.0.1';
@@ -115,9 +115,7 @@ interface TestBackends {
   readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
-/**
- * Connects the endpoints of the test server with the role that delivers to webhooks. The front serves these endpoints.
- */
+/** Connects the endpoints of the test server, which the front serves, with the role that delivers to webhooks. */
 export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();

@@ -36,7 +36,10 @@ export interface WorldForm {
   readonly inline: boolean;
 }
 
-/** Spare worlds of one form. They are made in advance, so that a test need not wait for the commits in Postgres. */
+/**
+ * Spare worlds with the same properties. They are made in advance, so that a test need not wait for commits in
+ * Postgres.
+ */
 interface Spares {
   readonly form: WorldForm;
   readonly max: number;

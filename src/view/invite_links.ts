@@ -6,7 +6,7 @@ const shownCodeLength = 4;
 
 const cut = (url: string): string => `${url.slice(0, url.lastIndexOf('/') + 1 + shownCodeLength)}…`;
 
-/** Builds a `ChatInviteLink`. Only the creator of the link sees all of it. */
+/** Builds a `ChatInviteLink`. Only the creator of the link sees the complete link. */
 export function viewInviteLink(link: ShownLink, viewer: number): Readonly<Record<string, unknown>> {
   const { url, creator, creates_join_request, is_primary, is_revoked } = link;
   return {

@@ -14,7 +14,7 @@ interface MemberState {
 const permissionsOf = (may: (name: string) => boolean) =>
   Object.fromEntries(permissionNames.map((name) => [name, may(name)]));
 
-/** Lists flags that libraries expect. No administrator in Petrel has them. */
+/** Lists flags that libraries expect, but that no administrator in Petrel has. */
 const notHere = {
   is_anonymous: false,
   can_manage_video_chats: false,
@@ -45,8 +45,8 @@ export function viewRights(
 }
 
 /**
- * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object. It can
- * edit the administrators that it promoted.
+ * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object. This bot
+ * can edit the administrators that it promoted.
  */
 export function viewMember(
   profile: Profile,

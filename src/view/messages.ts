@@ -5,7 +5,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Time } from '../time.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Describes the viewer. Each side of a direct chat sees the name of the other side as the name of the chat. */
+/** Describes the viewer. In a direct chat, each side sees the name of the other side as the name of the chat. */
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
@@ -46,7 +46,7 @@ function viewService(message: StoredMessage, viewer: Viewer, time: Time): Messag
   if (pinned === undefined) return { ...service, ...viewMembers(service) };
   const { reply } = message;
   const { chat } = viewRecord(message, message.id, message.record, viewer, time);
-  // The date 0 tells clients that the message was deleted.
+  // Sets the date 0, which tells clients that the message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
   return {
     ...service,
@@ -100,8 +100,8 @@ function viewRecord(
 }
 
 /**
- * Builds a `Message` that contains the message to which it replies or which it pins. The inner message contains no
- * further messages (interface §2).
+ * Builds a `Message`. It contains the message that it replies to or pins. The inner message contains no further
+ * messages (interface §2).
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer, time);

@@ -23,7 +23,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key. If several fronts share the file, only one front succeeds. */
+/** Removes the key file. If several fronts share the file, only one of them succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));
@@ -33,7 +33,7 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
 
 /**
  * Returns the page `/app/demo` for a front of `dev`. Any other front has no such page. `path` is the file with the demo
- * data. `keyPath` is the file with the key of the link.
+ * data. `keyPath` is the file with the key of the one-time link.
  */
 export function demoPages(
   path: string | undefined,

@@ -25,7 +25,8 @@ const types: Readonly<Record<string, string>> = {
 
 /**
  * Allows only scripts and styles of this origin. Allows pictures and sound from other hosts, because people send media
- * by URL. The application asks before it loads them. With `trusted-types`, no text becomes markup or script.
+ * by URL. The application asks the person before it loads such media. With `trusted-types`, no text becomes markup or
+ * script.
  */
 const policy = [
   "default-src 'none'",
@@ -63,10 +64,10 @@ const guidesPolicy = [
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
-/** Allows pages of posts only what the operators' page allows, because strangers write the text of posts. */
+/** Allows pages of posts no more than the operators' page, because strangers write the text of posts. */
 export const postPolicy = operatorsPolicy;
 
-/** Allows the styles, fonts and images that the renderer's script contains. */
+/** Allows the styles, fonts and images that the script of the renderer contains. */
 const referencePolicy = guidesPolicy
   .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
   .replace("img-src 'self'", "img-src 'self' data:; font-src data:");
@@ -105,8 +106,8 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
 }
 
 /**
- * Browsers cache files with a hash in their name, because these files never change. Browsers request the page itself
- * each time.
+ * Browsers cache files with a hash in their name, because these files never change. Browsers request the page itself at
+ * each visit.
  */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
@@ -238,8 +239,8 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   pages['/docs/'] = (request) => redirect(request, '/docs');
-  // A browser that opens the address of the service gets the application. Other clients get the error of an unknown
-  // path.
+  // Sends the application to a browser that opens the address of the service. Other clients get the error for an
+  // unknown path.
   pages['/'] = (request) =>
     request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');
   return pages;

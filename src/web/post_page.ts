@@ -8,7 +8,7 @@ import { type Asset, encodedFor, postPolicy, safeHeaders, send, tagOf } from './
 import { chosenLanguage, postWords } from './post_words.js';
 
 const description_length_max = 200;
-/** How long a browser or a proxy may show a page after the post was edited or deleted, in seconds. */
+/** For how many seconds a browser or a proxy may show an old page after the post was edited or deleted. */
 const page_age_s_max = 60;
 
 const entities: Readonly<Record<string, string>> = {
@@ -126,7 +126,7 @@ export function createPostPage(
       if (post === null) send(request, assetOf(plain, encoded, 'no-cache'), 404);
       else send(request, assetOf(plain, encoded, `public, max-age=${page_age_s_max}`));
     },
-    // Not compressed, because a refusal must cost little.
+    // Does not compress the page, because a refusal must take little CPU time.
     refuse(request, { code, retryAfter }) {
       const language = chosenLanguage(request.acceptLanguage);
       const head = hiddenHead(postWords[language].refused);

@@ -202,7 +202,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** A dead letter without the content of the message. Only the bot's owner may see the content. */
+/** A dead letter without the content of the message, because only the bot's owner may see the content. */
 export const operatorLetters = pageOf(
   z
     .strictObject({
@@ -228,9 +228,10 @@ const accountName = {
 };
 
 export const accountPage = pageOf(
-  z
-    .strictObject({ type: z.enum(['bot', 'person']), ...accountName, suspended: z.boolean() })
-    .meta({ id: 'FoundAccount', description: 'A bot or person that an administrator’s search found.' }),
+  z.strictObject({ type: z.enum(['bot', 'person']), ...accountName, suspended: z.boolean() }).meta({
+    id: 'FoundAccount',
+    description: 'A bot or person in the results of an administrator’s search.',
+  }),
 );
 
 const perSecond = z.number().min(0).describe('Attempts per second among the attempts of `outcomes`');
@@ -321,7 +322,7 @@ export const operatorPerson = z
   })
   .meta({ id: 'OperatorPerson', description: 'A person as administrators see them.' });
 
-/** Delivery attempts without the answers of the receivers. Only the bot's owner may see the answers. */
+/** Delivery attempts without the answers of the receivers, because only the bot's owner may see the answers. */
 export const operatorAttempts = pageOf(
   deliveryAttempt.omit({ answer: true }).meta({
     id: 'OperatorAttempt',

@@ -67,8 +67,8 @@ const usernameIf = (isValid: (name: string) => boolean) =>
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
 /**
- * Accepts a username with or without `@`. Also accepts a name that no person can have, which the handler reports as
- * unknown.
+ * Accepts a username with or without `@`. Also accepts a name that no person can have. The handler reports such a name
+ * as unknown.
  */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
@@ -92,7 +92,7 @@ export const botName = nameOf(limits.bot_name_length_max);
 export const tokenName = nameOf(limits.user_token_name_length_max).describe(
   `Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`,
 );
-/** Accepts the placeholder of a bot with inline mode. It may be empty. */
+/** Accepts the placeholder of a bot with inline mode. The placeholder may be empty. */
 export const inlinePlaceholder = z
   .string({ error: 'a string' })
   .transform((text) => text.replace(/\s+/g, ' ').trim())

@@ -293,7 +293,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/** A chat member. It has more flags than this service has rights, because libraries expect them. */
+/** A chat member. It has flags for rights that this service does not have, because libraries expect these flags. */
 export const botChatMember = z
   .strictObject({
     user,

@@ -1,7 +1,7 @@
 /**
  * Defines the parameter schemas shared by methods and endpoints. They accept the forms that client libraries send:
  * integers and booleans as text, nested values as JSON text. The error message of a schema completes the sentence
- * `parameter "x" must be …`. A message that begins with `!` names an entry of the error catalogue instead.
+ * `parameter "x" must be …`. If the message begins with `!`, it names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
@@ -25,7 +25,7 @@ const asBoolean = (given: unknown) => {
 };
 
 /**
- * Parses nested values that are sent as JSON text. Any other text stays as it is, and the schema refuses it. Error:
+ * Parses nested values that are sent as JSON text. Any other text stays unchanged, so the schema refuses it. Error:
  * `bad_unicode`.
  */
 const asJson = (value: unknown) => {
@@ -75,7 +75,7 @@ export const messageText = z
 
 /**
  * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain.
- * Stops counting at that number. `parseJson` limits how deeply values are nested.
+ * Stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -93,14 +93,14 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * Replaces a value that is too large by a boolean. No schema of nested values accepts a boolean, so the
- * parameter fails with its usual error.
+ * Replaces a value that is too large by a boolean. No schema for nested values accepts a boolean, so the parameter is
+ * refused with its usual error.
  */
 const tooMuch = true;
 
 /**
- * Cuts a list after its first wrong item. The answer mentions only this item, and a wrong item takes much longer to
- * check than a valid one.
+ * Cuts a list after its first wrong item. The answer mentions only this item, and checking a wrong item takes much
+ * longer than checking a valid one.
  */
 function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
   const wrong = list.findIndex((item) => !items.safeParse(item).success);
@@ -108,8 +108,8 @@ function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown
 }
 
 /**
- * Returns a schema for a nested value with at most `valuesMax` values, because a schema may collect an error for each
- * value. A long list with `items` is checked only up to its first wrong item.
+ * Returns a schema for a nested value with at most `valuesMax` values. The number is limited because a schema may
+ * collect an error for each value. A long list with `items` is checked only up to its first wrong item.
  */
 export const json = <T extends z.ZodType>(
   schema: T,
@@ -127,7 +127,7 @@ export const json = <T extends z.ZodType>(
 
 /**
  * Treats an empty value and null as absent, because libraries send them. Also treats the text `null` as absent, because
- * some libraries write it for an empty list or object. Parameters that allow any text, such as a caption, keep the text
+ * some libraries send it for an empty list or object. Parameters that allow any text, such as a caption, keep the text
  * `null`.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
@@ -180,7 +180,7 @@ export const retryPolicy = optional(
 
 const idMax = limits.id_max - 1;
 
-/** Each branch of the union has this error, because zod reports only the error of the matching branch. */
+/** Gives each branch of the union this error, because zod reports only the error of the matching branch. */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
@@ -200,13 +200,13 @@ export const chatId = z
   )
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
-/** Accepts the id of the person in a direct chat. Calls with this id do not count against the limit of the chat. */
+/** Accepts the id of the person in a direct chat. Calls with such an id do not count against the limit of the chat. */
 export const privateChatId = z
   .preprocess(asNumber, z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat))
   .describe('Id of the person');
 
 const noMessage = { error: 'an integer' };
-/** Uses a single pipe. After a second pipe, zod does not report a missing parameter as required. */
+/** Uses only one pipe, because zod does not report a missing parameter as required after a second pipe. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');

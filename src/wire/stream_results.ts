@@ -47,7 +47,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or, in a chat of two people, one person blocked or unblocked the other. Read the chat again.',
+      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. Read the chat again.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',
@@ -106,6 +106,6 @@ export const updateEvents = {
     .meta({
       id: 'StreamEndEvent',
       description:
-        'The stream has ended with the error that a poll would have got. After 401 and 409, do not reconnect.',
+        'The stream has ended with the error that a poll would have returned. Do not reconnect after 401 or 409.',
     }),
 };

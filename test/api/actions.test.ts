@@ -1,4 +1,4 @@
-/** Tests the actions that people show to each other, such as typing. */
+/** Tests the actions, such as typing, that people show to each other. */
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type EventSource, openEvents } from '../clients/event_source.js';

@@ -10,7 +10,7 @@ import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { longTest } from '../support/tiers.js';
 
-// Some commands run in a separate process.
+// Allows more time, because some commands run in a separate process.
 vi.setConfig({ testTimeout: 120_000 });
 
 let service: Service;
@@ -88,7 +88,7 @@ test('every front accepts a new administrator token, and refuses it after the re
       const { status } = await look(one, after % 2);
       if (began) {
         after++;
-        // After several refusals this address must wait before it tries further tokens.
+        // Uses another address, because this one must wait after several refusals before it tries further tokens.
         expect([401, 429]).toContain(status);
       }
     }

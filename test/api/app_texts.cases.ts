@@ -204,7 +204,8 @@ test('endpoints for messages refuse invalid texts, unknown messages and edits wi
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: 'x' }));
   await refused(user, 'PATCH', `${path}/${message_id}`, { text: '' }, ...bad('message text is empty'));
   await resultOf(service.app(user, 'PATCH', `${path}/${message_id}`, { text: 'y' }));
-  // The dumps of the stores may take longer than the second in which another edit is refused.
+  // Moves the time of the last edit, because the dumps of the stores may take longer than the second in which another
+  // edit is refused.
   const [chat, connection] = [directChat(bot.id, user.id), { client: seen.redis }];
   await moveLastEdit({ keys: makeKeys(64), connection }, chat, message_id, Date.now() + 3_600_000);
   await refused(
@@ -247,7 +248,7 @@ test('endpoints for members refuse unknown people, invalid rights and callers wi
   const appoint = (rights: object) =>
     resultOf(service.app(owner, 'PUT', `${members}/${user.id}`, { status: 'administrator', rights }));
   await appoint({ can_invite_users: true });
-  // An administrator with only can_invite_users may not appoint or remove administrators.
+  // An administrator who has only the right can_invite_users may not appoint or remove administrators.
   await refused(
     user,
     'PUT',

@@ -1,7 +1,7 @@
 /** Lists who may call each endpoint and each bot method. A new endpoint or method needs a row here. */
 
 /**
- * The kind of data that a call accesses, which decides who is refused:
+ * The kind of data that a call accesses. The kind decides who is refused:
  * - `own`: the caller's own data, or public data;
  * - `bot`: a bot, only for its owner;
  * - `chat`: the content of a private chat, only for its members;

@@ -34,7 +34,7 @@ onSharedService(async (running) => {
   [owner, former, removed, stranger, suspended] = await Promise.all(
     ['owner', 'former', 'removed', 'stranger', 'suspended'].map((name) => service.newUser(name)),
   );
-  // `former` created the bot and transferred it to `owner`; the transfer revoked the token.
+  // `former` created the bot and transferred it to `owner`. The transfer revoked the token of the bot.
   bot = await service.newBot(former as TestUser, 'handed');
   former_token = bot.token;
   await resultOf(
@@ -169,8 +169,8 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     if (caller === 'user' && verb === 'GET')
       test('the endpoint serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // No picture was set, no file or scheduled post has this identifier, and link previews are off, so calls to these
-        // paths may get 400 or 404.
+        // Calls to these paths may get 400 or 404, because no picture was set, no file or scheduled post has this
+        // identifier, and link previews are off.
         const absent = /avatar|start_picture|files|link_preview|scheduled_post_id/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });

@@ -24,7 +24,10 @@ let bot: TestBot;
 let seen: string[][][] = [];
 /** The times, in seconds of the Redis clock, at which the front renewed its authentication lease. */
 let renewals: number[] = [];
-/** A front that was blocked for longer must look up the next token in Redis, because its lease may have expired. */
+/**
+ * The longest time that a front may be blocked in this test. After a longer time, its lease may have expired, and it
+ * must look up the next token in Redis.
+ */
 const heldUpSecondsMax = (limits.auth_lease_ms - limits.auth_lease_margin_ms) / 1_000;
 
 beforeAll(async () => {
@@ -52,7 +55,7 @@ afterAll(async () => {
 
 /**
  * The commands that the front sent during `work`. Leaves out background work: lease renewals, look-ups of the token
- * after a lease, status reports, identity checks, and queries for the memory and slots of Redis.
+ * after an expired lease, status reports, identity checks, and queries about the memory and the slots of Redis.
  */
 async function during(work: () => Promise<void>): Promise<string[]> {
   const mark = (name: string) =>

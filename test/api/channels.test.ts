@@ -237,7 +237,8 @@ test('outsiders get the same answers for a private channel as for an unknown cha
     expect(unknown.status, `${verb} ${end}`).toBe(404);
     for (const person of [reader, left]) {
       const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
-      // A removed person who joins gets a different refusal, because this person already knows that the chat exists.
+      // A removed person who tries to join gets a different refusal, because this person already knows that the chat
+      // exists.
       if (person === left && end === '/join') continue;
       expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
     }
@@ -269,7 +270,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
-  // The person cannot cause an update for the bot, because the bot could not answer the update.
+  // The person may not do anything that causes an update for the bot, because the bot could not answer the update.
   const chat = `/api/chats/${bot.id}`;
   for (const [verb, where, body] of [
     ['POST', 'messages', { text: 'x' }],

@@ -1,4 +1,4 @@
-/** Tests the chats that a person has pinned in the list, and the archive. Postgres alone stores them. */
+/** Tests the chats that a person has pinned in the list, and the archive. Both are stored only in Postgres. */
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { openAnywhere } from '../support/cluster.js';
@@ -54,7 +54,7 @@ const without = (...gone: number[]) => groups.filter((id) => !gone.includes(id))
 
 const sql = (text: string, ...values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 
-/** Removes the groups from Redis, once they are in Postgres. */
+/** Waits until the groups are in Postgres, and then removes them from Redis. */
 async function loseChats(): Promise<void> {
   const client = openAnywhere(service.redis);
   const keys = await Promise.all(
@@ -82,7 +82,8 @@ test('pinned chats come first, the latest pin first, and every page size shows e
     expect(all.map(({ id }) => id)).toEqual([...order, ...without(...pins)]);
     expect(all.map(({ list_pin }) => list_pin).slice(0, 4)).toEqual([3, 2, 1, undefined]);
   }
-  // Dates have whole seconds, so the message must be sent in a later second than the groups were created.
+  // Waits, because dates have whole seconds and the message must be sent in a later second than the one in which the
+  // groups were created.
   const made = Math.floor(Date.now() / 1_000);
   await expect.poll(() => Math.floor(Date.now() / 1_000), { timeout: 5_000 }).toBeGreaterThan(made);
   await say(group(4));
@@ -160,7 +161,7 @@ test('a muted chat leaves the archive only with the first message after it is un
   expect(await archived()).toEqual([quiet]);
   await say(quiet);
   expect(await archived()).toEqual([]);
-  // Muting a chat does not archive it again after a message has moved it out of the archive.
+  // If a message has moved a chat out of the archive, muting the chat does not archive it again.
   await mute(quiet);
   expect(await archived()).toEqual([]);
   expect(await sql('select 1 from chat_places where user_id = $1', ben.id)).toEqual([]);

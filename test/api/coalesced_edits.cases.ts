@@ -149,7 +149,7 @@ test('a pending edit is applied by another node if its front is killed', async (
     return resultOf(edit(user.id, id, 'last', {}, 1));
   });
   expect(last).toMatchObject({ edit_pending: true });
-  // Immediately stops the front, and with it the timers of pending edits.
+  // Stops the front immediately, which also stops the timers of pending edits.
   service.fronts[1]?.pause();
   await service.fronts[1]?.kill();
   await expect.poll(() => textsOf(user.id, message_id), patience).toEqual(['start', 'first', 'last']);
@@ -254,7 +254,7 @@ test('a refused coalesced edit gets the same error as any other refused edit', a
     'Bad Request: message is too long',
     'Bad Request: message to edit not found',
   ]);
-  // The new text is compared with the pending text, so the bot can return to the stored text.
+  // The new text is compared with the pending text, so the bot can change the message back to the stored text.
   expect(await resultOf(edit(user.id, message_id, 'one'))).toMatchObject({ text: 'one' });
   await nothingPending();
   expect((await textsOf(user.id, message_id)).at(-1)).toBe('one');

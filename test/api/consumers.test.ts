@@ -140,7 +140,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
     await first.stop();
     await ended;
   });
-  // Telegraf has no option for headers, so its calls send the parameter instead.
+  // The calls of Telegraf send the parameter, because Telegraf has no option for headers.
   const second = new Telegraf(bot.token, { telegram: { apiRoot: service.fronts[0].url } });
   const plain = second.telegram.callApi.bind(second.telegram);
   second.telegram.callApi = ((method: string, payload: object, more: object) =>

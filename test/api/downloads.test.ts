@@ -131,9 +131,9 @@ longTest(
       }),
     );
     await sleep(1_000);
-    // If the front held a whole copy of the file for each reader, it would need three gigabytes.
+    // If the front kept a complete copy of the file for each reader, it would need three gigabytes of memory.
     expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
-    // On a busy machine, the front may not have read all requests yet.
+    // Tries again, because the front of a busy machine may not have read all requests yet.
     const denied = async () => {
       const { status, headers, body } = await fetch(fileUrl(file_path));
       await body?.cancel();
@@ -144,13 +144,13 @@ longTest(
     const others = await fetch(`${root(1)}/api/files/${file_id}`, { headers: mine });
     expect(await others.text()).toBe('start');
     for (const reader of readers) reader.destroy();
-    // The front counts a reader until it has noticed the end of the connection.
+    // The front counts a reader until it notices that the connection has ended.
     const isWhole = async () => {
       const answer = await fetch(fileUrl(file_path));
       return Buffer.from(await answer.arrayBuffer()).equals(large);
     };
     await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);
-    // A descriptor may be closed while the list is read.
+    // Skips a descriptor that was closed while the list was read.
     const openFiles = () =>
       readdirSync(`/proc/${front.pid}/fd`).flatMap((fd) => {
         try {

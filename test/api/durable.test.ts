@@ -1,7 +1,7 @@
 /**
  * Tests durable calls (decision 0055) with one Redis, one database and one flusher for all tests. The flusher pauses
- * much longer than a call waits, so each confirmation needs a request for a flush. test/store/durability.test.ts tests
- * the conditions that a call waits for.
+ * much longer than a call waits, so a call is confirmed only after a request for a flush. test/store/durability.test.ts
+ * tests the conditions that a call waits for.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,9 @@ import {
   within,
 } from '../support/store.js';
 
-/** The servers and accounts that the tests of a group share. A group whose tests stop a server starts its own world. */
+/**
+ * The servers and accounts that the tests of a group share. A group of tests that stops a server starts its own world.
+ */
 interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
@@ -122,7 +124,8 @@ function recordScripts(): void {
 const count = (name: string) => scripts.filter((each) => each === name).length;
 
 /**
- * Waits until a durable call has found twice that its change is not committed. Expects that the call is not answered.
+ * Waits until a durable call has found twice that its change is not committed. Checks that the call is still not
+ * answered.
  */
 async function expectUnanswered(reply: Promise<unknown>): Promise<void> {
   const from = count('journal/progress');

@@ -17,7 +17,7 @@ import {
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 const perAddress = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32' };
-/** The settings of a front that does not limit the calls of bots. */
+/** The settings of a front without a limit on the calls of bots. */
 const perPerson = {
   RATE_PER_BOT: '0',
   RATE_PER_OWNER: '0',
@@ -85,7 +85,7 @@ test('behaviour §14: the polling limit of a bot equals its limit for other call
   const began = performance.now();
   const answers = await many(400, (front) => service.bot(bot, 'getUpdates', {}, front));
   const seconds = (performance.now() - began) / 1_000;
-  // Only the newest of several simultaneous polls gets 200, but all of them count against the limit.
+  // Of several simultaneous polls only the newest gets 200, but all of them count against the limit.
   const counted = answers.filter(({ status }) => status === 200 || status === 409).length;
   expect(counted).toBeGreaterThanOrEqual(100);
   expect(counted).toBeLessThanOrEqual(120 + 12 * seconds);
@@ -161,8 +161,8 @@ test('behaviour §14: all bots in a chat share one limit for changes of the chat
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // A call of getMe changes no chat, so it does not count. Each person in a chat has a limit, which equals the limit of
-  // all bots of the chat together.
+  // A call of getMe changes no chat, so it does not count. Each person has a limit of their own in a chat. This limit
+  // equals the limit of all bots of the chat together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
   const path = `/api/chats/${chat_id}/messages`;
@@ -186,7 +186,7 @@ test('behaviour §14: all bots in a chat share one limit for changes of the chat
   await resultOf(service.app(ben, 'POST', `/api/chats/${chat_id}/read`, read));
   const all = await itemsOf(service.app(ann, 'GET', path));
   expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
-  // The limit also applies to a person in a direct chat with a bot, where /start counts as a change.
+  // The limit also applies to a person in a direct chat with a bot, and /start counts as a change.
   await service.openChat(ben, bots[0] as TestBot);
   const direct = await many(10, (front, n) =>
     service.app(ben, 'POST', `/api/chats/${bots[0]?.id}/messages`, { text: `${n}` }, front),

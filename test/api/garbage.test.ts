@@ -15,7 +15,7 @@ import { refusedCase, wildCase } from './garbage_cases.js';
 import { type GarbageWorld, openGarbageWorld } from './garbage_world.js';
 import { watch } from './refused.js';
 
-/** The total number of calls in both tests; `npm run test:all` makes 10,000. */
+/** The total number of calls in both tests. With `npm run test:all`, there are 10,000. */
 const cases = Math.max(200, Number(process.env.PETREL_GARBAGE_CASES) || 500);
 const batch = 250;
 const timeout = 60_000 + cases * 60;
@@ -53,7 +53,7 @@ const failWith = (given: Case, error: Error): never => {
 
 /**
  * Runs half of all cases in batches. The error message names the call, the seed and the run, so that the failure can be
- * repeated. Failing cases are not shrunk, because earlier calls have changed the service.
+ * reproduced. Failing cases are not shrunk, because earlier calls have changed the service.
  */
 async function inBatches(one: fc.Arbitrary<Case>, run: (given: Case[]) => Promise<void>): Promise<void> {
   const many = fc.array(one, { minLength: batch, maxLength: batch, size: 'max' });

@@ -56,7 +56,7 @@ export interface Case {
 
 const byName = new Map(targets.map((target) => [target.name, target]));
 
-/** Encodes as UTF-8. A lone surrogate becomes the three bytes that every decoder refuses. */
+/** Encodes as UTF-8. A lone surrogate becomes three bytes that every decoder refuses. */
 function bytesOf(text: string): Buffer {
   const parts = text.split(/(\p{Surrogate})/u).map((part) => {
     const code = part.charCodeAt(0);
@@ -93,7 +93,7 @@ function asMultipart(params: Given, files: boolean): Buffer {
   return Buffer.concat([...parts, Buffer.from('--b--\r\n')]);
 }
 
-/** The size of the largest query that fits into the request head beside its other fields. */
+/** The size of the largest query that fits into a request head together with the other fields of the head. */
 const query_chars_max = 6_000;
 
 interface Encoded {

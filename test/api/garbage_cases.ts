@@ -21,7 +21,7 @@ const impatient = (params: Given): Given => {
   return waits ? rest : params;
 };
 
-/** Removes the parameter that would delete the caller or the caller's token, which the next cases need. */
+/** Removes the parameter that would delete the caller or the caller's token, because the next cases need both. */
 function lasting(target: string, params: Given, tokenId: number): Given {
   if (target === 'DELETE /api/me') {
     const { confirm: _, ...rest } = params;
@@ -38,7 +38,9 @@ const form = fc.constantFrom(...forms);
 const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary<Case>) =>
   fc.oneof(...of.map(make));
 
-/** Generates a call with up to three invalid parts; `tokenId` is the id of the token used for calls of people. */
+/**
+ * Generates a call with up to three invalid parts. `tokenId` is the id of the token that is used for calls of people.
+ */
 export const wildCase = (hints: (target: Target) => Hints, tokenId: number): fc.Arbitrary<Case> =>
   oneOfEach(targets, (target) => {
     const spoil = fc.record({

@@ -62,7 +62,8 @@ export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Ar
 
 /**
  * Generates an object that nearly always has the required parameters and the parameters listed in `hints`. Half of the
- * objects have no others at the top, because a method with twenty optional parameters refuses most combinations.
+ * objects have no other parameters at the top level, because a method with twenty optional parameters refuses most
+ * combinations.
  */
 export const fittingObject = (shape: Shape, hints: Hints, depth = 0): fc.Arbitrary<Given> =>
   depth > 0

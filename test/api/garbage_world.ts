@@ -1,6 +1,5 @@
 /**
- * Creates the data for garbage calls: one set on which the callers have every right, and one set that they cannot
- * access.
+ * Creates the data for garbage calls. The callers have every right on one set of data, and cannot access the other set.
  */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
@@ -140,7 +139,7 @@ async function observe(service: Service, { owner, bot, group, channel }: Corner)
   ]);
 }
 
-/** Waits until the sweep finished pending control operations, because they may still rewrite a copy in Redis. */
+/** Waits until the sweep has finished pending control operations, because these may still rewrite a copy in Redis. */
 async function copiesSettled(service: Service): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -160,9 +159,12 @@ export interface GarbageWorld {
   readonly secrets: readonly string[];
   /** Existing ids, from both sets or only from the callers' set. */
   hints(target: Target, of?: 'both' | 'own'): Hints;
-  /** The state of the set that the callers cannot access. */
+  /** The state of the set of data that the callers cannot access. */
   watched(): Promise<unknown>;
-  /** Restores rights and pictures that calls may have removed from the callers' set, because later calls need them. */
+  /**
+   * Restores rights and pictures that calls may have removed from the callers' set of data, because later calls need
+   * these.
+   */
   mend(): Promise<void>;
   close(): void;
 }
@@ -187,7 +189,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     }
   };
   await givePictures();
-  // Before this line, each person has only one token.
+  // Up to this line, each person has only one token.
   const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
@@ -201,14 +203,15 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
-  /** Picks from the callers' set three times as often as from the other set. */
+  /** Picks an id from the callers' set three times as often as from the other set. */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
     ...[own, own, own].flatMap(pick),
     ...(of === 'both' ? pick(foreign) : []),
   ];
 
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Operators could revoke the callers' tokens, and people who manage a chat could add anyone to this chat.
+    // Restricts the ids of people. Operators could revoke the callers' tokens, and people who manage a chat could add
+    // anyone to it.
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]
@@ -228,7 +231,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       // Token ids count up from 1 across all people.
       id: name === 'DELETE /api/me/tokens' ? messageIds : people,
       bot_id: [/^DELETE .*\{bot_id\}$|\/transfer$/.test(name) ? doomed.id : spare.id, foreign.bot.id],
-      // Bots of the other set are left out, because every person may start or block every bot and so change that set.
+      // Bots of the other set are left out, because any person may start or block any bot and thereby change that set.
       username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
       emoji: ['❤', '👍', '🔥', '🎲', 'x'],
@@ -237,7 +240,8 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ animation: media, voice: media, video_note: media, sticker: media },
       name: ['ann'],
       ...(/Sticker\w/.test(name) ? stickerHints(name) : {}),
-      // Every person may join the other set's group by its link and so change that set.
+      // Leaves out the link of the other set's group, because any person could join by the link and thereby change that
+      // set.
       ...{ invite_link: own.links, link: own.links, question: ['a question'], options: ['an option'] },
       ...{ latitude: [1, '2.5'], longitude: [1, -3], title: ['a title'], address: ['an address'] },
       ...{ phone_number: ['+123'], first_name: ['ann'] },

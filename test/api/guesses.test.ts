@@ -57,7 +57,7 @@ test('a client gets 429 after a burst of wrong tokens, counted over all fronts',
     expect(body.parameters?.retry_after).toBeLessThanOrEqual(60);
     expect(retryAfter).toBe(String(body.parameters?.retry_after));
   }
-  // Valid tokens from the slowed address still work, and so do other clients behind the balancer.
+  // Valid tokens still work from the slowed address. Other clients behind the balancer are not slowed.
   for (const front of [0, 1]) {
     expect((await from(client, getMe(bot.token), '', front)).status).toBe(200);
     expect((await from(client, '/api/me', owner.token, front)).status).toBe(200);
@@ -82,7 +82,7 @@ test('a call with a revoked token does not count as a guess', async () => {
   expect((await from(client, '/api/me')).status).toBe(401);
   const guesses = await Promise.all(Array.from({ length: burst + 1 }, () => from(client, getMe('x'))));
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(1);
-  // The client is slowed now, but a revoked token still gets 401.
+  // Although the client is slowed now, a revoked token still gets 401.
   expect((await from(client, getMe(before.token))).status).toBe(401);
 });
 

@@ -111,7 +111,7 @@ test('a refusal is stored under the idempotency key, unless the refusal asks the
   const edit = (message_id: number, key: string, text: string, front = 0) =>
     call(of('editMessageText'), key, JSON.stringify({ chat_id: user.id, message_id, text }), front);
   let run = 0;
-  // The second edit is refused only within a second of the first.
+  // The second edit is refused only if it comes within a second of the first.
   const { id, key, late } = await firstWithin(limits.edit_interval_ms_min, async () => {
     const name = `k4 ${++run}`;
     const { message_id } = await resultOf(send(`${name} sent`, 'v0'));
@@ -237,7 +237,7 @@ describe('answers are stored under an idempotency key', () => {
     expect(first.status).toBe(200);
     expect(await redis.hexists(claim, 'a')).toBe(0);
     const id = first.body.result.message_id;
-    // After this edit, the answer must come from the record of the change, not from the message.
+    // After this edit, the answer must come from the record of the change and not from the message.
     await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id: id, text: 'other' }));
     for (const front of [0, 1]) expect((await send('large', long, front)).body).toEqual(first.body);
     expect(await texts(long)).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * Tests inline mode: queries and answers over two fronts, sending a result, the feedback to the bot, edits and presses
- * of inline messages, forwards, export, and messages that are only in Postgres.
+ * Tests inline mode: queries and answers over two fronts, sent results, the feedback to the bot, edits and presses of
+ * inline messages, forwards, export, and messages that are only in Postgres.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -213,7 +213,7 @@ test('the chosen result becomes a message from the person, `via_bot` names the b
   expect(seen).toMatchObject({ message_id: sent.message_id, via_bot: { id: bot.id }, text: 'dog' });
   const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(listed).toEqual(sent);
-  // A message without a keyboard has no inline message id, because the bot has no reason to change the message.
+  // A message without a keyboard has no inline message id, because a bot never needs to change such a message.
   const without = await sendInline(ben, group, article('n'));
   expect('inline_message_id' in without.chosen).toBe(false);
 });
@@ -303,7 +303,7 @@ describe('answers are refused', () => {
   let question: Any;
   let askedAt = Number.NEGATIVE_INFINITY;
   beforeEach(async () => {
-    // A bot can answer a query for 30 s only.
+    // A bot can answer a query only for 30 s.
     if (performance.now() - askedAt < 10_000) return;
     askedAt = performance.now();
     void ask(ann, 'refused');
@@ -376,7 +376,7 @@ describe('answers are refused', () => {
 
   test('a query stays open if another bot answers it, and a second answer is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
-    // The person waits for the answer for 7 s only.
+    // The person waits for the answer only for 7 s.
     const asking = ask(ann, 'open');
     const question = await next('inline_query');
     expect((await answer(question, [], {}, other)).body).toEqual(tooOld);

@@ -7,7 +7,7 @@ import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let ann: TestUser;
-/** The person whom others add. Each test creates a new one, without any chats. */
+/** The person whom others add. Each test creates a new person without any chats. */
 let vera: TestUser;
 let fred: TestUser;
 
@@ -146,7 +146,7 @@ test('a person can add fifty strangers to groups per day, and further strangers 
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.strangers_added_per_day_max);
   const invited = people[made.indexOf('invited')] as TestUser;
   expect((await invitations(invited)).map(({ chat }) => chat.id)).toEqual([group]);
-  // People who share a chat can still be added, and a day later strangers can be added again.
+  // People who share a chat can still be added. After a day, strangers can be added again.
   const other = await service.newGroup(eve, 'Others');
   expect(await statusOf(add(eve, other, people[made.indexOf('member')] as TestUser))).toBe('member');
   expect(await statusOf(add(eve, other, vera))).toBe('invited');

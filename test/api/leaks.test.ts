@@ -84,7 +84,8 @@ longTest(
   async () => {
     const { service } = world;
     const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-    // The node has cached the token. It reads the requests on its open connections before the message about the report.
+    // The node has cached the token. The node reads the requests on its open connections before the message about the
+    // report.
     const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
     expect(new Set(await many())).toEqual(new Set([200]));
     silent?.pause();
@@ -196,7 +197,7 @@ longTest(
       new Set(['true_positive']),
     );
     const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
-    // A busy machine may answer 503 for some tokens, but never 200.
+    // On a busy machine, the answer for some tokens may be 503, but never 200.
     expect(after).toContain(401);
     expect(after).not.toContain(200);
     figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);

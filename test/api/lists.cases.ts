@@ -58,7 +58,7 @@ interface AnswerRow {
   readonly items?: number;
   /** True if the list reaches its byte limit before it has `items` items. */
   readonly cut?: true;
-  /** Makes the call with the largest answer. Absent if `why` states the size limit instead. */
+  /** Makes the call that has the largest answer. Absent if `why` states the size limit instead. */
   readonly answer?: (world: World) => Promise<Answer>;
   readonly listOf?: (result: Item) => readonly unknown[];
   readonly why?: string;
@@ -144,7 +144,7 @@ async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   return numbers(letters);
 }
 
-/** Makes a status report of a process, with an entry for every call that a front counts. */
+/** Makes a status report of a process that has an entry for every call that a front counts. */
 const nodeText = (n: number) => {
   const buckets = Array.from({ length: 16 }, () => 123_456_789);
   const call = { ok: 1, refused: 1, slowed: 1, failed: 1, gone: 1, times: buckets };
@@ -166,7 +166,7 @@ const nodeText = (n: number) => {
   });
 };
 
-/** The figures of a point of the history, with every name that processes report. */
+/** The figures of one point of the history. They have every name that processes report. */
 const fullPoint = [
   ...['calls', 'refused', 'slowed', 'failed', ...Array.from({ length: 16 }, (_, i) => `t${i}`)],
   ...['reserved', 'port', 'unresolved', 'connect', 'tls', 'timeout', 'closed', 'malformed', 'busy'].map(

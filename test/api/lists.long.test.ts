@@ -30,7 +30,7 @@ test.each(pages)(
       const answer = await service.app(by, 'GET', `${path}${path.includes('?') ? '&' : '?'}limit=100${at}`);
       const { items, next_cursor } = await resultOf(answer);
       expect(items.length).toBeLessThanOrEqual(limits.page_size_max);
-      // An item larger than 64 KiB is alone on its page.
+      // If an item is larger than 64 KiB, it is alone on its page.
       expect(bytesOf(answer)).toBeLessThanOrEqual(items.length > 1 ? 64 * 1024 : message.bytes);
       expect(next_cursor === undefined || items.length > 0).toBe(true);
       seen.push(...items.map(row.keyOf).filter((key: unknown) => key !== null));

@@ -29,9 +29,8 @@ test('every endpoint that returns a list divides it into pages', () => {
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // There are exceptions with a bound of their own: one reference per forwarded message, one message per item of an
-  // album, 50 entries of the bot ranking, 10 routes per bot, 20 replays per bot, 30 sessions per person, and 10
-  // suggestions.
+  // These lists have a bound of their own: one reference per forwarded message, one message per item of an album, 50
+  // entries of the bot ranking, 10 routes per bot, 20 replays per bot, 30 sessions per person, and 10 suggestions.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',

@@ -57,7 +57,7 @@ const move = (message_id: number, params: object = {}, more: Parameters<typeof c
 const stop = (message_id: number, params: object = {}) =>
   call('stopMessageLiveLocation', { message_id, ...params });
 
-/** Changes the end and the last edit time of a live location in Redis, as if time had passed. */
+/** Changes the end and the time of the last edit of a live location in Redis, as if time had passed. */
 async function end(chat: ChatRef, messageId: number, until: number): Promise<void> {
   const key = makeKeys(64).message(chat, messageId);
   const record = unpackMessage((await redis.getBuffer(key)) as Buffer);

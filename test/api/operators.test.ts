@@ -22,7 +22,7 @@ let books: Books;
 let owner: TestUser;
 let bot: TestBot;
 let status = 200;
-/** This timeout is shorter than the time for which a crashed process stays listed. */
+/** A timeout that is shorter than the time for which a crashed process stays listed. */
 const patiently = { timeout: 20_000 };
 type Shown = ReturnType<typeof overview.parse>;
 
@@ -263,7 +263,7 @@ test('operators replay dead letters without seeing the message texts', async () 
   });
   expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
   expect(await resultOf(replay({}))).toEqual({ queued: 0 });
-  // A request that was in flight when its update was dropped may still arrive.
+  // Ignores a request that was in flight when its update was dropped, because it may still arrive.
   const taken = () => books.taken.map(({ updateId }) => updateId).filter((id) => ids.includes(id));
   await expect.poll(taken, patiently).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));

@@ -1,5 +1,6 @@
 /**
- * Tests that callers outside a private channel can neither read nor change anything in it, with any method or endpoint.
+ * Tests all methods and endpoints with callers outside a private channel. They can neither read nor change anything in
+ * it.
  */
 import { expect, test } from 'vitest';
 import {

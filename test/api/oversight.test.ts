@@ -62,7 +62,7 @@ async function openPoll(front: number) {
   const poll = service.bot(bot, 'getUpdates', { offset, timeout: 50 }, front);
   const redis = openAnywhere(service.redis);
   const state = makeKeys(Number(service.env.PARTITIONS ?? 64)).queueState(bot.id);
-  // The state of the queue shows that the poll has begun and has confirmed earlier updates.
+  // Waits until the state of the queue shows that the poll has begun and has confirmed earlier updates.
   await expect.poll(() => redis.hget(state, 'bytes')).toBe('0');
   redis.disconnect();
   return { poll };
@@ -242,7 +242,7 @@ test('nobody can take a reserved username until an operator releases it', async 
     listed.push(...items);
     query = next_cursor === undefined ? '' : `?cursor=${next_cursor}`;
   }
-  // Other files reserve names on the same service.
+  // Checks only its own names, because other files reserve names on the same service.
   expect(listed.filter((name) => name.includes(`_${bot.id}`))).toEqual([
     `also_${bot.id}`,
     username.toLowerCase(),

@@ -70,7 +70,8 @@ describe('bots are transferred', () => {
           ...[verb, pattern, 'Forbidden: not the owner of the bot', 403],
         ]);
       }
-      // The same call for an unknown bot gets 404, so the refusal above was for the caller and not for the parameters.
+      // The same call for an unknown bot gets 404. The call above was therefore refused because of the caller and not
+      // because of the parameters.
       const unknown = await call(999_999_999, 0);
       expect([verb, pattern, unknown.status]).toEqual([verb, pattern, 404]);
     }

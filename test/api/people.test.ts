@@ -223,10 +223,10 @@ test('a blocked person cannot add the blocker to groups or channels, but the blo
     expect(await itemsOf(app(ann, 'GET', members))).toMatchObject([{ user: { id: ann.id } }]);
     expect(await itemsOf(app(ben, 'GET', '/api/me/invitations'))).toEqual([]);
     await ok(ben, 'POST', `/api/chats/${id}/join`);
-    // A member who is present can be promoted.
+    // A member who is in the group can be promoted.
     await ok(ann, 'PUT', `${members}/${ben.id}`, { status: 'administrator', rights: {} });
   }
-  // The person who blocked can add the blocked person.
+  // The person who blocked the other one can still add that person.
   const own = (await ok(ben, 'POST', '/api/chats', { type: 'group', title: 'Own' })).id;
   await ok(ben, 'PUT', `/api/chats/${own}/members/${ann.id}`, {});
   await ok(ben, 'DELETE', `/api/people/${ann.username}/block`);

@@ -1,4 +1,4 @@
-/** Tests the formatting entities with which people send and edit messages (behaviour §4). */
+/** Tests the formatting entities in messages that people send and edit (behaviour §4). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

@@ -224,7 +224,7 @@ test('stopPoll refuses other messages, forwards, and polls of other bots', async
 test('a poll closes at its close date, and its bot gets one update', async () => {
   const message = await send({ open_period: 5 });
   expect(message.poll.open_period).toBe(5);
-  // The poll is created just before its message, perhaps still in the previous second.
+  // The poll may have been created in the second before its message.
   expect([message.date + 4, message.date + 5]).toContain(message.poll.close_date);
   await resultOf(vote(ann, message, [0]));
   const { poll } = await nextUpdate(({ poll: each }) => each?.id === message.poll.id && each.is_closed);
@@ -458,7 +458,7 @@ test('a poll is deleted if its message is refused', async () => {
     const having = async (text: string) =>
       (await client.query('select from polls where position($1::bytea in record) > 0', [Buffer.from(text)]))
         .rowCount;
-    // Both rows are written in the order of the journal, unless the chats are in different partitions.
+    // The two rows are written in the order of the journal, unless the chats are in different partitions.
     await expect.poll(() => having('last')).toBe(1);
     await expect.poll(() => having(question)).toBe(0);
   } finally {

@@ -1,4 +1,4 @@
-/** Tests that methods with the same parameter document the same refusals for this parameter. */
+/** Tests that all methods with the same parameter document the same refusals for it. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';

@@ -13,7 +13,7 @@ import type { Answer, Service } from '../support/service.js';
  */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|figures|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** Copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
+/** Copies of data in Postgres. A read may add a copy, and the sweep may remove one, but no copy may change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */
@@ -80,13 +80,13 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Dump> {
 }
 
 /**
- * Returns the keys that changed although no call was accepted, with both values. `ms` is the time between the dumps. Keys
- * that expire in this time may be missing.
+ * Returns the keys that changed although no call was accepted, with both values. `ms` is the time between the dumps.
+ * Keys that expire between the dumps may be missing.
  */
 function differencesOf(before: Dump, after: Dump, ms: number): string[] {
   const mayGo = (key: string, { ttl }: Value) => (ttl >= 0 && ttl <= ms) || copies.test(key);
-  // Leaves out the version of a copy, because the sweep may write the same copy again with a later version. The
-  // version in Postgres is compared.
+  // Leaves out the version of a copy, because the sweep may write the same copy again with a later version. The version
+  // in Postgres is compared instead.
   const textOf = (key: string, { kind, value }: { readonly kind: string; readonly value: Buffer }) =>
     copies.test(key) && kind === 'string'
       ? JSON.stringify(unpack<unknown[]>(value).slice(1))
@@ -124,9 +124,9 @@ async function dumpStatement(client: pg.Client): Promise<string> {
 
 export interface Watch {
   /**
-   * Makes the call and expects exactly this refusal: status, `error_code`, text and content type. An answer
-   * with 429 has `parameters` and a `Retry-After` of one second, other answers have neither. Redis and
-   * Postgres must be the same as before.
+   * Makes the call and expects exactly this refusal: status, `error_code`, text and content type. An answer with 429
+   * has `parameters` and a `Retry-After` of one second. Other answers have neither of the two. Redis and Postgres must
+   * be the same as before.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
   /**
@@ -155,7 +155,7 @@ export async function watch(service: Service): Promise<Watch> {
   const masters = openMasters(service.redis);
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
-  // The statement is prepared once, because planning it takes longer than reading the few rows.
+  // Prepares the statement once, because the planning of the statement takes longer than the reading of the few rows.
   const statement = { name: 'dump', text: await dumpStatement(client) };
   const dump = async () => ({
     redis: await dumpRedis(masters),

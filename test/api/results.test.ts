@@ -57,7 +57,7 @@ const keyboard = {
   ],
 };
 
-// `service.bot`, `service.app` and `callOpenly` check each answer against its schema.
+// `service.bot`, `service.app` and `callOpenly` check each answer against the schema of the call.
 test('answers about sign-up, sessions and suggestions match their schemas', async () => {
   const owner = await service.newUser('suggests');
   const bot = { username: 'suggested_bot', name: 'Suggested' };
@@ -389,7 +389,7 @@ test('answers with posts and reactions match their schemas', async () => {
   expect((await call('getPost', { post_id: post.id })).reactions).toHaveLength(1);
   await resultOf(service.app(ben, 'GET', path));
   await itemsOf(service.app(ben, 'GET', `/api/chats/${id}/posts`));
-  // The page is read from Postgres, which gets the reaction a little later.
+  // Waits, because the page is read from Postgres, and the reaction is written there a little later.
   const reactors = async () => (await resultOf(react('GET', 'reactions?emoji=%F0%9F%94%A5'))).items;
   await expect.poll(reactors).toHaveLength(1);
   expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });
@@ -443,7 +443,7 @@ test('updates about a channel match their schemas', async () => {
 test('answers about webhooks match their schemas, for bots and for owners', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'pushed');
-  // Nobody listens at port 2, so deliveries fail and the update stays pending.
+  // No program listens on port 2, so deliveries fail and the update stays pending.
   await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/', secret_token: 'told' }));
   await service.openChat(ann, bot);
   const call = (verb: string, path: string, params?: object) =>
@@ -660,7 +660,7 @@ test('the tests of this file called every method and every endpoint that answers
     ...methods.filter(({ events }) => !events).map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
-  // `sign_in.test.ts` and `link_previews.test.ts` check the calls that need another server.
+  // The calls that need another server are checked in `sign_in.test.ts` and `link_previews.test.ts`.
   const others = [
     ...['setMessageReaction', 'POST /api/sign_in/provider', 'POST /api/sign_in/session'],
     'GET /api/chats/{chat_id}/messages/{message_id}/link_preview',

@@ -247,7 +247,7 @@ test('a corrupt row fails alone, and the other due posts are published', async (
   const made = [];
   for (const text of ['First', 'Second', 'Third']) made.push((await schedule(text)).id);
   const [, corrupt] = made;
-  // This record ends too early.
+  // This record is corrupt, because it ends too early.
   await sql("update scheduled_posts set content = '\\x81' where id = $1", corrupt);
   await sql('update scheduled_posts set publish_at = now(), next_at = now() where id = any($1)', made);
   await expect.poll(async () => (await textsIn()).sort()).toEqual(['First', 'Third']);

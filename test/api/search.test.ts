@@ -135,7 +135,7 @@ test('a search of all chats shows up to three messages of each chat, in the orde
   const { items, next_cursor } = await resultOf(everywhere(person, 'quokka'));
   const found = (items as Found[]).map(({ chat, message_id }) => [chat.id, message_id]);
   const newest = many.slice(0, 3).map((id) => [busy, id]);
-  // Chats with a newest message in the same second are ordered by id.
+  // Chats whose newest messages were sent in the same second are ordered by id.
   const order = busy > other ? [...newest, [other, single]] : [[other, single], ...newest];
   expect([order, [...newest, [other, single]]]).toContainEqual(found);
   expect(next_cursor).toBeUndefined();
@@ -169,8 +169,8 @@ test('pages of every size show the same messages', async () => {
   const everywhere = await all('/api/search/messages', 100);
   expect(everywhere).toHaveLength(12);
   expect(new Set(everywhere).size).toBe(12);
-  // A page that is full within a chat leaves out the rest of that chat. Page sizes below 100 are therefore multiples of
-  // three.
+  // If a page becomes full within a chat, the remaining messages of that chat are left out. The test therefore uses
+  // page sizes below 100 that are multiples of three.
   for (const limit of [3, 6]) expect(await all('/api/search/messages', limit)).toEqual(everywhere);
 });
 

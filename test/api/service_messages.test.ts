@@ -39,7 +39,7 @@ async function newGroup(rights: object = { can_change_info: true }): Promise<num
 const history = (chat: number) => itemsOf(app(ann, 'GET', `/api/chats/${chat}/messages`));
 const last = async (chat: number) => (await ok(ann, 'GET', `/api/chats/${chat}`)).last_message;
 const unpolled: { offset: number } = { offset: 0 };
-/** Returns `count` new updates with messages in the chat, and skips earlier ones. */
+/** Returns `count` new updates with messages in the chat. Skips earlier updates. */
 async function messages(chat: number, count: number): Promise<Json[]> {
   const found: Json[] = [];
   await expect

@@ -181,6 +181,7 @@ test('for an account that makes many small calls, the front reads the clock for 
   const random = { number: () => draws[drawn++ % draws.length] as number } as Random;
   const shares = new Shares(time, random);
   for (let i = 0; i < 800; i++) shares.run(1, 100, () => undefined);
-  // One call in eight is measured, with two readings of the clock. The account's first call adds one more reading.
+  // One call in eight is measured, with two readings of the clock. For the account's first call, the clock is read once
+  // more.
   expect(readings).toBe(201);
 });

@@ -234,7 +234,7 @@ describe('a refused sign-in changes nothing', () => {
   const nonceOf = ({ url }: Started) => new URL(url).searchParams.get('nonce') as string;
   const soon = () => Math.floor(Date.now() / 1_000) + 600;
 
-  /** Finishes a sign-in at whose end the provider answers with this ID token. */
+  /** Finishes a sign-in for which the provider returns this ID token. */
   async function finishWith(token: (started: Started) => Promise<string>): Promise<Answer> {
     const started = await beginSignIn(service);
     const answer = await visitProvider(started.url, 'mallory');

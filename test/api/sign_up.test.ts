@@ -100,7 +100,7 @@ describe('with SIGN_UP=open', () => {
     };
     const before = await countPeople();
     for (const front of [0, 1]) limited(await signUp('flood_more', from('192.0.2.4', { front })));
-    // The addresses of one IPv6 network count as one.
+    // All addresses of one IPv6 network count as one address.
     let made = 0;
     for (let i = 0; made < 3; i++) {
       const answer = await signUp(`six_${i}`, from(`2001:db8::${i + 1}`, { front: i % 2 }));

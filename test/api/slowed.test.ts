@@ -1,4 +1,7 @@
-/** Tests that an address that is slowed down for guessing tokens causes too little work to delay other callers. */
+/**
+ * Tests an address that is slowed down for guessing tokens. It causes so little work that other callers are not
+ * delayed.
+ */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -100,14 +103,14 @@ test('while an address is slowed down, made-up tokens are refused without a look
   // Postgres updates its statistics about a second later.
   await sleep(1_500);
   const lookUps = limits.guess_look_ups_max + (performance.now() - began) / limits.guess_look_up_ms + 1;
-  // A look-up takes up to four commands; the front's background work takes some more.
+  // A look-up takes up to four commands. The background work of the front takes some more.
   expect(commands.length).toBeLessThan(4 * lookUps + 30);
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
 test('while an address is slowed down, a front looks up only a limited number of its uncached tokens per minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
-  // The token is cached now and needs no further look-up, however many guesses are made.
+  // The token is cached now. It needs no further look-up, even after many guesses.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });

@@ -500,7 +500,7 @@ test('a transferred bot can copy stickers from one of its sets to another', asyn
   expect((await api.getStickerSet(copy)).stickers.map(({ file_unique_id }) => file_unique_id)).toEqual(
     await uniques(),
   );
-  // The sticker is no longer in the set that its id names.
+  // The sticker is no longer in the set that its `file_id` names.
   await api.deleteStickerFromSet(first as string);
   await api.deleteStickerFromSet((await ids(copy))[0] as string);
   const again = { user_id: heir.id, name: copy, sticker: of(first as string) };

@@ -229,7 +229,7 @@ test('when a front shuts down, its event streams continue on another front witho
   await events.received(({ data }) => data.text === 'n 0');
   const leaving = performance.now();
   expect(await leaver.stop()).toBe('exit code 0');
-  // The front ends the streams itself. Otherwise it would wait for its clients to disconnect.
+  // The front ends the streams itself. Otherwise it would wait until its clients disconnect.
   expect(performance.now() - leaving).toBeLessThan(limits.shutdown_ms_max);
   await send(bot, user.id, 'n 1');
   await events.open(urlOf(0));
@@ -283,7 +283,7 @@ test('when a person moves a read mark, every event stream of that person reports
   const seen = (source: EventSource) =>
     source.events.flatMap(({ event, data }) => (event === 'chat_read' ? [data] : []));
   await read(early);
-  // The mark ends at the newest message. A mark that does not move is not reported.
+  // A read mark cannot move beyond the newest message. A mark that does not move is not reported.
   for (const id of [late + 1_000, late, early]) await read(id);
   const expected = [early, late].map((message_id) => ({ chat_id: group, message_id }));
   for (const source of [first, second]) await eventually(() => expect(seen(source)).toEqual(expected));

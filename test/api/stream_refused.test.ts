@@ -9,7 +9,7 @@ let service: Service;
 const agents: Agent[] = [];
 
 beforeAll(async () => {
-  // The first test stops one Redis server, so a Redis Cluster would still serve other keys.
+  // Uses a single Redis server. The first test stops one server, and a Redis Cluster would still serve other keys.
   service = await startService({ combined: true, redis: await freshRedis() });
 });
 afterAll(async () => {
@@ -17,7 +17,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Opens a stream. `text` holds the data received so far; `over` settles when the service ends the stream. */
+/** Opens a stream. `text` holds the data received so far. `over` settles when the service ends the stream. */
 async function open(user: TestUser) {
   const dispatcher = new Agent({ bodyTimeout: 0 });
   agents.push(dispatcher);

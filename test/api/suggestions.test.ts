@@ -46,7 +46,7 @@ test('a person who signs up finds the management bot in their list, in their lan
   const [chat] = await chats();
   const [message] = await itemsOf(service.app(ivan, 'GET', `/api/chats/${chat.id}/messages`));
   expect(message.text).toMatch(/^Здравствуйте!(.|\n)*\/newbot/);
-  // An administrator created the owner, who opens the chat if they want to.
+  // An administrator created the owner, so no chat was opened for the owner.
   expect(await itemsOf(service.app(owner, 'GET', '/api/chats'))).not.toContainEqual(
     expect.objectContaining({ username: 'petrelbot' }),
   );

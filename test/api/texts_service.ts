@@ -20,6 +20,6 @@ const shared = test.extend('watched', { scope: 'file' }, async ({}, { onCleanup 
   return { service, seen };
 });
 
-/** Calls `begin` with the service and its stores. The service runs until the file ends. */
+/** Calls `begin` with the service and its stores. The service runs until all tests of the file have ended. */
 export const onWatchedService = (begin: (watched: Watched) => unknown) =>
   shared.beforeAll(({ watched }) => begin(watched));

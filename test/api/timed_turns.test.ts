@@ -9,7 +9,10 @@ function makeTurns(given: Partial<typeof limits> = {}) {
   const time = new VirtualTime();
   const turns = new TimedTurns({ ...limits, ...given }, time);
   const running = new Map<string, () => void>();
-  /** Starts a call that runs until `end` is called with its name. Resolves to the name or to the kind of the error. */
+  /**
+   * Starts a call that runs until `end` is called with its name. Resolves to the name of the call, or to the kind of
+   * its error.
+   */
   const call = (account: number, name: string): Promise<string> =>
     turns
       .run(account, () => new Promise<string>((resolve) => running.set(name, () => resolve(name))))
@@ -25,7 +28,7 @@ function makeTurns(given: Partial<typeof limits> = {}) {
   };
 }
 
-/** Makes an account busy: its call takes ten seconds. */
+/** Makes an account busy by a call that takes ten seconds. */
 async function tire({ time, call, end }: ReturnType<typeof makeTurns>, accounts: readonly number[]) {
   const calls = accounts.map((account) => call(account, `long ${account}`));
   await time.advance(10_000);

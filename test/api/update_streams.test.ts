@@ -189,7 +189,7 @@ test('a stream ends a waiting poll', async () => {
   void poll.then(() => {
     answered = true;
   });
-  // The poll and the first stream may arrive in either order.
+  // The poll may arrive before or after the first stream.
   await expect
     .poll(async () => {
       await open();

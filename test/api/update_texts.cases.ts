@@ -30,7 +30,7 @@ const poll = async (params: object = {}, front = 0) =>
   }>;
 const texts = async (params: object = {}, front = 0) =>
   (await poll(params, front)).map(({ message }) => message?.text);
-/** Starts a poll of 20 s, and returns its answer once the poll waits. */
+/** Starts a poll of 20 s. When the poll is waiting, returns a promise of its answer. */
 async function waitingPoll(front: number) {
   const named = () => seen.redis.hget(keys.queueState(bot.id), 'poll');
   const before = await named();

@@ -82,7 +82,7 @@ test('behaviour §11: a revoked token of a person is refused on every node immed
   for (const front of [0, 1, 0, 1]) expect(await accepted(phone.token, front)).toBe(true);
   expect(await resultOf(service.app(user, 'DELETE', path, { name: 'phone' }))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(phone.token, front)).toBe(false);
-  // The laptop revokes the token that it uses. The query contains the id of the token.
+  // The laptop revokes the token that it uses. The query of the call contains the id of the token.
   expect(await accepted(laptop.token, 1)).toBe(true);
   expect(await resultOf(service.app(laptop, 'DELETE', `${path}?id=${laptop.id}`, undefined, 1))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(laptop.token, front)).toBe(false);

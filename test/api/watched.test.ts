@@ -1,4 +1,4 @@
-/** Runs several files of tests on one service whose journal is not flushed. */
+/** Runs several test files on one service. The journal of this service is not flushed. */
 import './coalesced_edits.cases.js';
 import './delete_many.cases.js';
 import './forward.cases.js';

@@ -4,7 +4,7 @@ import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
-/** The first key is the key of TEST 1 in RFC 8032 §7.1. */
+/** The first key is the key of the first test in RFC 8032 §7.1. */
 const keys = ['nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'TM0Imyj_ltqdtsNG7BFOD1uKMZ81q6Yk2oz27U-4pvs'];
 const publicKeys = [
   '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',

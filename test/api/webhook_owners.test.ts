@@ -28,7 +28,7 @@ let other: TestUser;
 let bot: TestBot;
 let receiver: Receiver;
 let shown: Shown[] = [];
-/** Returns status, body and headers of the receiver's answer to an update. */
+/** Returns the status, the body and the headers with which the receiver answers an update. */
 let answer: (update: Shown) => readonly [status: number, body: string, headers?: Record<string, string>] =
   () => [200, ''];
 
@@ -115,7 +115,7 @@ test('for a day after the signing secret is rotated, deliveries are signed with 
   expect(await resultOf(own('GET', 'secret'))).toEqual({ secret });
   await say('one');
   await arrived('one');
-  // The worker serves the bot already, so it must be notified of the new secret.
+  // The worker is already serving the bot, so it must learn of the new secret.
   const rotated = await resultOf(own('POST', 'secret/rotate'));
   expect(rotated.secret).not.toBe(secret);
   expect(Math.abs(rotated.previous_valid_until - Date.now() / 1_000 - 86_400)).toBeLessThan(60);

@@ -17,7 +17,7 @@ let bot: TestBot;
 let receiver: Receiver;
 let received: Array<{ path: string | undefined; update: Record<string, unknown> }> = [];
 let status = 200;
-/** The receiver answers when this promise resolves. */
+/** The receiver does not answer until this promise resolves. */
 let held = Promise.resolve();
 
 onSharedService(async (running) => {
@@ -25,7 +25,7 @@ onSharedService(async (running) => {
   receiver = await startReceiver(certificate, async ({ url, headers }, response, body) => {
     received.push({ path: url, update: JSON.parse(String(body)) });
     await held;
-    // Repeats the secrets, as a receiver in debug mode does.
+    // Repeats the secrets in the answer, like a receiver in debug mode.
     response.writeHead(status, { 'x-path': url }).end(JSON.stringify({ url, headers }));
   });
 });
@@ -35,7 +35,7 @@ afterAll(async () => {
 beforeEach(async () => {
   received = [];
   status = 200;
-  // A new owner, because the limit is per owner.
+  // Uses a new owner, because each owner has a limit.
   owner = await service.newUser('pia');
   bot = await service.newBot(owner, 'pinged');
 });
@@ -82,7 +82,7 @@ test('a ping of a failing webhook changes neither its state nor its deliveries',
   expect(await resultOf(service.bot(bot, 'getWebhookInfo'))).toMatchObject({
     ...{ pending_update_count: 0, last_error_date: null, last_error_message: null },
   });
-  // A delivery after the ping is sent immediately, and is the only one that is listed.
+  // A delivery after the ping is sent immediately. Only this delivery is listed.
   status = 200;
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'one' }));
   const listed = async () => resultOf(own('GET', 'deliveries'));

@@ -120,7 +120,7 @@ test('a replay sends delivered updates and dead letters to a new route, and keep
   await expect
     .poll(async () => (await resultOf(own('GET', 'deliveries?status=delivered'))).items)
     .toEqual(expect.arrayContaining([expect.objectContaining({ route: 'fresh' })]));
-  // No delivered update is kept without the setting.
+  // Without the setting UPDATES_DAYS, no delivered update is kept.
   expect(await keptOf(bot.id)).toBe(0);
   await fresh.close();
   await broken.close();
@@ -155,7 +155,7 @@ test('a refused replay does not use up a replay_id', async () => {
   const { replay_id } = await resultOf(start());
   for (const front of [0, 1]) expect((await start(front)).status).toBe(409);
   await cancel(replay_id);
-  // One of several simultaneous calls starts a replay.
+  // Only one of several simultaneous calls starts a replay.
   const answers = await Promise.all([0, 1, 0, 1].map(start));
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
   expect((await latest()).replay_id).toBe(replay_id + 1);

@@ -208,7 +208,7 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
 test('the largest possible update is smaller than a quarter of the size limit', async () => {
   const received = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
-  // The chat is a channel, because in a group a bot gets no messages from other bots.
+  // Uses a channel, because a bot in a group gets no messages from other bots.
   const made = { type: 'channel', title: 'Long' };
   const { id: channel } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
   const administrator = { status: 'administrator', rights: { can_post_messages: true } };

@@ -104,7 +104,7 @@ test('a person without write access cannot start a bot, edit or pin messages, or
   expect(await history(other)).toEqual(before);
   expect((await resultOf(service.app(other, 'GET', chat))).pinned_message).toBeUndefined();
   expect((await received()).map((each: object) => Object.keys(each).at(1))).toEqual(['my_chat_member']);
-  // The bot may still write, and the refused person may still delete messages.
+  // The bot may still write. The person who was refused may still delete messages.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: other.id, text: 'still' }));
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
@@ -139,7 +139,7 @@ test('after the write access policy is set, no node accepts messages from exclud
     await set('owner');
     ended = true;
     await Promise.all(writers);
-    // Only messages sent after the change must be refused. Earlier messages may have been accepted.
+    // Only messages that are sent after the change must be refused. Earlier messages may have been accepted.
     expect(after).toEqual(Array(12).fill(403));
   }
 });
@@ -216,7 +216,7 @@ describe('the owner sets the write access policy', () => {
       body: { description: 'Forbidden: not the owner of the bot' },
     });
     await unchanged();
-    // A person who is listed twice, in another case or with @, is stored once.
+    // A person who is listed twice, in different case or with @, is stored only once.
     const usernames = [friend.username, `@${friend.username.toUpperCase()}`];
     const answer = await resultOf(put({ policy: 'selected', usernames: JSON.stringify(usernames) }));
     expect(answer.write_access).toEqual({ policy: 'selected', usernames: [friend.username] });

@@ -195,7 +195,8 @@ test('a restore into an empty installation restores every row unchanged', async 
   const ran = await petrel(env, 'restore', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   const rows = await contentOf(database.url);
-  // A copied master without a replica gets a new replication id. Nodes of a cluster detect the change within a second.
+  // A copied master without a replica gets a new replication id. Within a second, the nodes of a cluster notice the new
+  // id.
   if (service.redis.cluster) before.rows.delete('partitions');
   for (const [table, expected] of before.rows) expect(rows.get(table), table).toEqual(expected);
   expect([...before.rows.values()].flat().length).toBeGreaterThan(80);
@@ -226,7 +227,7 @@ test('after Redis lost all data, messages are served from Postgres', async () =>
   await resultOf(of.bot(bot, 'getUpdates', { allowed_updates: kinds }));
   const url = 'https://127.0.0.1:8443/hook';
   await resultOf(of.bot(pushed, 'setWebhook', { url, allowed_updates: ['callback_query'] }));
-  // Once the flusher has stopped cleanly, all messages are written to Postgres.
+  // Stops the flusher cleanly, after which all messages are in Postgres.
   await of.flush.stop();
   for (const client of openMasters(of.redis)) {
     await client.flushall();

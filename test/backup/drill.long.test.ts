@@ -1,4 +1,4 @@
-/** Tests a drill: a copy restored beside the original sends nothing until an operator resumes the copy. */
+/** Tests a drill. A copy that is restored beside the original sends nothing until an operator resumes it. */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

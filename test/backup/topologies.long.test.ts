@@ -1,7 +1,7 @@
 /**
- * Restores a backup of a single server to a cluster, and a backup of the cluster to a single server. All rows and all
- * keys are the same each time, and the service continues there. The test starts with the kind of Redis that the test
- * run uses.
+ * Restores a backup of a single server to a cluster, and a backup of the cluster to a single server. After each
+ * restore, all rows and all keys are the same, and the service continues. The test starts with the kind of Redis that
+ * the test run uses.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,7 +70,7 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
 /** Keys that expire sooner than this are left out, because they may expire before they are read. */
 const soon_ms = 300_000;
 
-/** Keys of running processes and of the wake queue, which are not part of a backup. */
+/** Keys of running processes and of the wake queue. They are not part of a backup. */
 const ofProcesses = /:doorbell:|:rings$|:flushers$/;
 
 async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {
@@ -136,8 +136,8 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
 type Stores = readonly [redis: FreshRedis, databaseUrl: string];
 
 /**
- * Compares the restored stores with the current state of the saved stores. Opening an installation for a backup
- * raises the incarnation of partitions that are on another server.
+ * Compares the restored stores with the current state of the saved stores. When an installation is opened for a backup,
+ * the incarnations of partitions on another server are raised.
  */
 async function same(saved: Stores, restored: Stores): Promise<void> {
   const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];

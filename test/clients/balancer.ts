@@ -28,7 +28,7 @@ export async function startBalancer(fronts: ReadonlyArray<{ readonly url: string
     outgoing.on('close', () => forward.destroy());
     incoming.pipe(forward);
   });
-  // Clients send their next request over the same connection, however long they wait.
+  // Never closes idle connections, because clients send their next request over the same connection after any wait.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

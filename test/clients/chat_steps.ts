@@ -68,7 +68,7 @@ async function administration(place: Place) {
     member_count: 3,
   });
 
-  // The bot's rights allow it to pin and delete messages of others, but not to edit them.
+  // With its rights, the bot may pin and delete messages of other people, but may not edit them.
   const { message_id } = await app('POST', `/api/chats/${chat}/messages`, { text: 'of fred' }, friend);
   expect(await calls.pinChatMessage(chat, message_id)).toBe(true);
   expect((await calls.getChat(chat)).pinned_message).toMatchObject({ message_id, text: 'of fred' });
@@ -155,7 +155,7 @@ async function posts({ channel, bot, app, received, shown }: Place) {
   expect(await calls.editMessageCaption(channel, own.message_id, 'seen again')).toMatchObject({
     caption: 'seen again',
   });
-  // In a channel can_edit_messages also allows editing the posts of others, and pinning.
+  // In a channel, can_edit_messages also allows an administrator to edit the posts of others and to pin posts.
   const { message_id: other } = await app('POST', `/api/chats/${channel}/messages`, { text: 'mistaken' });
   expect(await calls.editMessageText(channel, other, 'right')).toMatchObject({ text: 'right' });
   expect(await calls.pinChatMessage(channel, other)).toBe(true);

@@ -1,4 +1,4 @@
-/** A reader of `GET /api/stream` that validates and stores its events, and can be cut and resumed. */
+/** A reader of `GET /api/stream`. It validates and stores the events. Tests can cut and resume it. */
 import { Agent, request } from 'undici';
 import { expect, vi } from 'vitest';
 import { holdEvent } from '../support/results.js';
@@ -11,9 +11,12 @@ export interface ServerEvent {
 }
 
 export interface EventSource {
-  /** All events except `ready` since the first open, including those before a cut. */
+  /** All events except `ready` since the stream was first opened, including the events before a cut. */
   readonly events: ServerEvent[];
-  /** Resumes the stream after the last event id, at `url` if given, and waits until the service sends `ready`. */
+  /**
+   * Resumes the stream after the last event id, and waits until the service sends `ready`. If `url` is given, connects
+   * to this address.
+   */
   open(url?: string): Promise<void>;
   /** Closes the connection without notice, like a network failure. */
   cut(): void;
@@ -38,8 +41,8 @@ export async function openEvents(
   url: string,
   token: string,
   /**
-   * `ca` is the certificate to trust, `onEnd` is called when a stream ends without a cut, `path` selects
-   * another stream.
+   * `ca` is the certificate to trust. `onEnd` is called when a stream ends without a cut. `path` selects another
+   * stream.
    */
   more: {
     readonly ca?: string;
@@ -97,7 +100,8 @@ export async function openEvents(
         try {
           holdEvent(path, event.event, event.data);
         } catch (error) {
-          // An error thrown here would only break the connection. An error thrown from a timer fails the test run.
+          // Throws the error from a timer, so that it fails the test run. An error that is thrown here would only break
+          // the connection.
           setImmediate(() => {
             throw error;
           });

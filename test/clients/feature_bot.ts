@@ -11,9 +11,11 @@ type Json = Answer['body'];
 export interface LibraryCalls {
   /** Calls a method of the library with the parameters of the Bot API. */
   call(method: string, params: Record<string, unknown>): Promise<Json>;
-  /** Returns a file for `call` in the form that the library uploads. */
+  /** Returns a new file as a parameter of `call`, in the form in which the library uploads files. */
   file(bytes: Buffer, name: string): unknown;
-  /** Returns a stored file for `call`, for a library that does not accept its id as text. */
+  /**
+   * Returns a stored file as a parameter of `call`. Needed for a library that does not accept the id of a file as text.
+   */
   stored(fileId: string): unknown;
   /** Returns the `description` of an error of the library. */
   description(error: unknown): string;

@@ -1,4 +1,4 @@
-/** Adapters that run the feature bot with client libraries. The libraries are unmodified; only the API root is set. */
+/** Adapters that run the feature bot with client libraries. The libraries are unmodified. Only the API root is set. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -109,7 +109,8 @@ function telegraf({ token }: TestBot, root: string): FeatureLibrary {
   const bot = new Telegraf(token, { telegram: { apiRoot: root } });
   const calls: LibraryCalls = {
     call: (method, params) => {
-      // In a call with an uploaded file, the library drops objects of unknown types.
+      // Passes `reply_parameters` as JSON text, because the library drops objects of unknown types in a call with an
+      // uploaded file.
       const { reply_parameters: reply, ...rest } = params;
       const written = reply ? { ...rest, reply_parameters: JSON.stringify(reply) } : rest;
       return (bot.telegram as Methods).callApi(method, written);
@@ -172,7 +173,7 @@ function nodeTelegramBotApi({ token }: TestBot, root: string): FeatureLibrary {
   };
 }
 
-/** The positional parameters of each method, in libraries that have positional parameters. */
+/** The positional parameters of each method. Used for libraries that have positional parameters. */
 const positions: Readonly<Record<string, readonly string[]>> = {
   sendMessage: ['chat_id', 'text'],
   sendPhoto: ['chat_id', 'photo'],
@@ -197,7 +198,7 @@ const positions: Readonly<Record<string, readonly string[]>> = {
   setWebhook: ['url'],
 };
 
-/** Returns the positional parameters of a method, and the other parameters. */
+/** Returns two groups of parameters of a method: the positional ones, and all others. */
 function positional(method: string, params: Record<string, unknown>): [unknown[], Record<string, unknown>] {
   const names = positions[method] ?? [];
   const rest = Object.entries(params).filter(([name]) => !names.includes(name));
@@ -344,7 +345,7 @@ function typescriptTelegramBotApi({ token }: TestBot, root: string): FeatureLibr
 
 const asCamel = (name: string) => name.replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase());
 
-/** The library has no method for these calls, so they use its request function. */
+/** Uses the library's request function for these calls, because the library has no methods for them. */
 const unknownToTelebot = ['sendPoll', 'stopPoll'];
 
 function telebot({ token }: TestBot, root: string): FeatureLibrary {
@@ -399,7 +400,7 @@ function telebot({ token }: TestBot, root: string): FeatureLibrary {
     },
     async serve(handle, hook) {
       listen(handle);
-      // The library never closes its own server, so the test serves the updates.
+      // Serves the updates in the test, because the library never closes its own server.
       const stop = await serve(hook, async (request, response) => {
         await bot.receiveUpdates([JSON.parse(await readText(request))]);
         response.end();

@@ -63,7 +63,7 @@ export const answered = (
     return found;
   });
 
-/** Sends `text` as a person, and waits until the bot answers with the text `reply`. */
+/** Sends `text` as a person. Waits until the bot answers with the text `reply`. */
 export async function exchange(
   scene: Scene,
   who: TestUser,

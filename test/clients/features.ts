@@ -37,7 +37,7 @@ export interface FeatureBot {
   start(run: FeatureRun): Promise<() => unknown>;
 }
 
-/** Runs the steps with each bot. If `talks` is true, each bot except the first runs only the first step. */
+/** Runs the steps with each bot. If `talks` is true, all bots except the first run only the first step. */
 export function testFeatures(
   mode: 'polling' | 'a webhook' | 'a webhook route',
   bots: Readonly<Record<string, FeatureBot>>,
@@ -64,7 +64,7 @@ export function testFeatures(
     return stop;
   }
 
-  /** Removes the webhook that a library has set, and sets a route to the same receiver instead. */
+  /** Removes the webhook that a library has set. Sets a route to the same receiver instead. */
   async function moveToRoute(bot: TestBot, secret_token: string): Promise<void> {
     const { url, allowed_updates } = await resultOf(service.bot(bot, 'getWebhookInfo'));
     await resultOf(service.bot(bot, 'deleteWebhook'));
@@ -84,7 +84,7 @@ export function testFeatures(
       });
       afterAll(() => stop?.());
 
-      // This test runs before the steps, which show that the bot still works after the ping.
+      // Runs this test before the steps, because the steps show that the bot still works after the ping.
       test.skipIf(mode === 'polling')('the bot accepts a ping without an error', async () => {
         const path = `/api/me/bots/${scene.bot.id}/webhook/ping`;
         const params = mode === 'a webhook route' ? { route: 'library' } : {};

@@ -26,8 +26,8 @@ afterAll(async () => {
 });
 
 /**
- * With `a front`, the bot uses the first front while people write through both fronts. With `a balancer`, its calls
- * alternate between the fronts.
+ * With `a front`, the bot uses the first front while people write through both fronts. With `a balancer`, the bot's
+ * calls alternate between the fronts.
  */
 const rootOf = (name: string) => (name === 'a front' ? service.fronts[0].url : balancer.url);
 

@@ -16,7 +16,7 @@ onSharedService(async (running) => {
   bot = await service.newBot(ann, 'sheriff');
 });
 
-/** Welcomes new members, says goodbye to leaving members, and carries out the commands in the owner's replies. */
+/** Welcomes new members, and says goodbye to members who leave. Carries out the commands in the owner's replies. */
 function createSheriff(): Bot {
   const made = new Bot(bot.token, { client: { apiRoot: service.fronts[0]?.url as string } });
   made.on('message:new_chat_members', async (context) => {

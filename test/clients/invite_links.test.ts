@@ -1,4 +1,4 @@
-/** Tests a grammY bot that guards a group: it creates invite links and decides on join requests. */
+/** Tests a grammY bot that guards a group. The bot creates invite links and decides on join requests. */
 import { Bot } from 'grammy';
 import { expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

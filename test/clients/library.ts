@@ -1,4 +1,4 @@
-/** The interface that a client library provides to the steps, so that one table of steps works with both libraries. */
+/** Defines the interface to a client library that the steps use. One table of steps thus works with both libraries. */
 import type { Readable } from 'node:stream';
 import type { Answer, TestBot } from '../support/service.js';
 
@@ -28,7 +28,7 @@ export interface Calls {
   sendMedia(kind: MediaKind, chat: Chat, file: GivenFile, extra?: object): Promise<Json>;
   sendMediaGroup(chat: Chat, media: readonly GivenMedia[]): Promise<Json>;
   getFile(fileId: string): Promise<Json>;
-  /** Downloads from the address that the library builds for a file. */
+  /** Downloads a file from the address that the library builds. */
   download(fileId: string): Promise<Buffer>;
   editMessageText(chat: Chat, id: number, text: string, extra?: object): Promise<Json>;
   editMessageCaption(chat: Chat, id: number, caption: string, extra?: object): Promise<Json>;
@@ -76,7 +76,7 @@ export interface Refusal {
  */
 export interface LibraryBot {
   readonly calls: Calls;
-  /** Every update in the order received, as the library passes it to its middleware. */
+  /** All updates in the order in which they were received, as the library passes them to its middleware. */
   readonly received: readonly Json[];
   /** The errors of repeated answers. The bot answers each callback query twice, and the second answer is refused. */
   readonly lateAnswers: readonly Refusal[];
@@ -87,7 +87,7 @@ export interface LibraryBot {
   stop(): Promise<void>;
 }
 
-/** A client library, unmodified: only the address of the service is set. */
+/** An unmodified client library. Only the address of the service is set. */
 export interface Library {
   start(bot: TestBot, root: string, picture: Buffer): Promise<LibraryBot>;
 }

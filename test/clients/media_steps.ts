@@ -17,7 +17,7 @@ const kinds = Object.keys(samples) as MediaKind[];
 /** Returns the file of a message. For a photo, returns its largest size. */
 const fileOf = (message: Json, kind: MediaKind): Json => [message[kind]].flat().at(-1);
 
-/** Makes a stream of several pieces, so that its length is not known in advance. */
+/** Makes a stream of several pieces, whose total length is not known in advance. */
 const streamOf = (bytes: Buffer) =>
   Readable.from([
     bytes.subarray(0, 3),

@@ -19,7 +19,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, receive
     message: { message_id: menu.message_id, text: 'pick one' },
     data: 'pick:b',
   });
-  // The bot answered the press. Its second answer was refused, and the choice of the person replaced the text and the
+  // The bot answered the press. The bot's second answer was refused. The choice of the person replaced the text and the
   // buttons.
   const late = badRequest(
     'answerCallbackQuery',
@@ -74,7 +74,7 @@ async function commands({ made, other, bot, group, user, app, say, answered, rec
     badRequest('setMyCommands', 'BOT_COMMAND_INVALID'),
   );
 
-  // The service marks commands with entities. In a group it also marks commands that name the bot.
+  // The service marks commands with entities. In a group, the service also marks commands that name the bot.
   const first = await say(group, `/say@${made.username} hello`);
   expect(
     (
@@ -138,8 +138,8 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // An edit less than 1 s after another one is refused, and the refusal contains the seconds to wait. Then keyboards are
-  // set and removed without a change of the text.
+  // An edit that comes less than 1 s after another one is refused. The refusal contains the seconds to wait. After
+  // that, keyboards are set and removed while the text stays the same.
   expect(tooSoon).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',
@@ -151,7 +151,7 @@ async function edits({ user, made, bot, shown }: Place) {
     patient.editMessageReplyMarkup(user.id, message_id, keyboard.inline_keyboard),
   );
   expect(marked).toMatchObject({ text: '👍 hidden.', reply_markup: keyboard });
-  // On a busy machine, a second has already passed.
+  // On a busy machine, a second may already have passed.
   expect([[1], []]).toContainEqual(bot.waits.slice(before));
   expect(await refusal(calls.editMessageText(user.id, 999_999, 'x'))).toEqual(
     badRequest('editMessageText', 'message to edit not found'),

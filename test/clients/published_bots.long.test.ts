@@ -1,4 +1,4 @@
-/** Runs published bots of other authors against the service, and talks to these bots. */
+/** Runs bots that other authors published against the service, and talks to these bots. */
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -76,7 +76,8 @@ describe.skipIf(npmFolder === null)('the bot of telegraf-calendar-telegram 2.0.2
       const first = await shown(() => true);
       const [, title, weekdays] = [...labels(first).flat().slice(0, 2), labels(first)[1]];
       expect(weekdays).toEqual(['L', 'M', 'M', 'G', 'V', 'S', 'D']);
-      // The range of the calendar ends two months away, so one press in either direction shows another month.
+      // The range of the calendar ends two months away in each direction, so one press in either direction shows
+      // another month.
       await press(scene, chat, message_id, rows(first)[0]?.[2]?.callback_data);
       const next = await shown((message) => labels(message)[0]?.[1] !== title);
       await press(scene, chat, message_id, rows(next)[0]?.[0]?.callback_data);
@@ -173,7 +174,7 @@ describe.skipIf(npmFolder === null)('tg-torrent-bot 3.1.0 on node-telegram-bot-a
 const bunFolder = await installNpm(['@lovenyberg/ove@0.9.2', '@oven/bun-linux-x64-baseline@1.4.5']);
 
 describe.skipIf(bunFolder === null)('ove 0.9.2 on grammY and Bun', () => {
-  /** Stands in for the language model. It reports progress, and answers once the file `go` exists. */
+  /** Stands in for the language model. It reports progress, and answers as soon as the file `go` exists. */
   const model = `#!/bin/sh
 echo '{"type":"assistant","message":{"content":[{"type":"text","text":"Boiling **water**"}]}}'
 until [ -e "$HOME/go" ]; do sleep 0.1; done
@@ -291,7 +292,7 @@ describe.skipIf(cameraFolder === null)('bn_telegram of BerryNet 3.10.2 on python
     const args = ['--token', bot.token, '--broker-ip', '127.0.0.1', '--broker-port', String(port)];
     const program = 'usr/lib/python3/dist-packages/berrynet/client/telegram_bot.py';
     use(startPython(folder, program, args, root()));
-    // As root, the program writes its log to this file.
+    // If the program runs as root, it writes its log to this file.
     ending.push(() => rmSync('/tmp/berrynet.log', { force: true }));
     await expect.poll(() => [...subscribed].sort()).toEqual(Object.values(topics).sort());
     await exchange(scene, ben, bot.id, '/hi', 'Hi, ben');

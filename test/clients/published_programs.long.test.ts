@@ -1,4 +1,4 @@
-/** Runs published programs of other authors against the service, and talks to these programs. */
+/** Runs programs that other authors published against the service, and talks to these programs. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ const npmFolder = await installNpm([
   ...['grammy@1.46.0', 'grammy-inline-menu@9.3.0', '@grammyjs/conversations@2.1.1'],
 ]);
 
-/** Starts the program in the README of a package. */
+/** Starts the program that the README of a package contains. */
 async function open(name: string): Promise<Scene> {
   const scene = await openScene(service, 'published');
   const { token } = scene.bot;
@@ -136,7 +136,7 @@ describe.skipIf(debianFolder === null)('telegram-send 0.34 on python-telegram-bo
     return output;
   }
 
-  /** Pairs the program with ann, as its user would. */
+  /** Pairs the program with ann, as a user of the program would do. */
   async function pair(): Promise<{ readonly scene: Scene; readonly after: number }> {
     const scene = await openScene(service, 'published');
     const { ann, bot } = scene;

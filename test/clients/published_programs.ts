@@ -20,7 +20,7 @@ export interface Started {
   /** Resolves with the next line of the output that matches. */
   line(form: RegExp): Promise<RegExpExecArray>;
   write(text: string): void;
-  /** Resolves with the exit code and everything that was printed. */
+  /** Resolves with the exit code and the complete output. */
   readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
   stop(): Promise<void>;
 }
@@ -115,7 +115,10 @@ export function startNode(
   return start(process.execPath, all, folder, { API_ROOT: root, BOT_TOKEN: token, ...more });
 }
 
-/** Starts a program that runs on Bun, which is one of the installed npm packages. `cwd` is the folder of its files. */
+/**
+ * Starts a program that runs on Bun, which is one of the installed npm packages. `cwd` is the folder with the files of
+ * the program.
+ */
 export function startBun(
   folder: string,
   program: string,
@@ -140,7 +143,8 @@ export async function canStartBinaries(): Promise<boolean> {
 }
 
 /**
- * Starts a compiled program of unpacked Debian packages. The program sees their `/usr/share` instead of the system's.
+ * Starts a compiled program of unpacked Debian packages. The program sees the `/usr/share` of these packages instead of
+ * the system's.
  */
 export function startBinary(folder: string, program: string, args: readonly string[]): Started {
   const script = 'mount --bind usr/share /usr/share && exec "$0" "$@"';
@@ -176,7 +180,7 @@ export async function startReadme(
 export function startPython(folder: string, program: string, args: readonly string[], root: string): Started {
   const packages = join(folder, 'usr/lib/python3/dist-packages');
   const env = { API_ROOT: root, HOME: folder, PYTHONPATH: `${redirectFolder}:${packages}` };
-  // Python ignores the warning that Debian's package uses another urllib3.
+  // Makes Python ignore the warning that Debian's package uses another urllib3.
   const all = ['-B', '-u', '-W', 'ignore', join(folder, program), ...args];
   return start('/usr/bin/python3', all, folder, { ...env, LANG: 'C.UTF-8' });
 }

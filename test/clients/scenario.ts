@@ -21,12 +21,12 @@ export async function expectEcho(
     times.push(performance.now() - started);
   }
   // Each message is sent right after a poll has checked its queue. If polls were woken only by the check that runs once
-  // a second, every echo after the first would take a second. The test checks only the fastest echo, because a busy
+  // a second, each echo except the first would take a second. The test checks only the fastest echo, because a busy
   // machine may delay the others.
   expect(Math.min(...times.slice(1))).toBeLessThan(500);
   events.cut();
 
-  // A burst: many updates are pending at the next poll, and each is answered once and in order.
+  // Sends a burst. Many updates are then pending at the next poll, and each is answered once and in order.
   const burst = Array.from({ length: 30 }, (_, i) => `burst ${i}`);
   for (const [i, text] of burst.entries()) await resultOf(service.app(user, 'POST', path, { text }, i % 2));
   const texts = async () =>
@@ -134,7 +134,7 @@ export async function expectCommands(
   }
   await say(`/ping@${other.username} not for us`, 1);
   await say('a word about /ping in the middle', 0);
-  // Updates arrive in order, so the bot has ignored the earlier updates when it answers the last update.
+  // Updates arrive in order. When the bot answers the last update, it has therefore ignored the earlier updates.
   await say('/ping last', 1);
   await eventually(async () => expect(await newest(group, after)).toEqual(['pong last']));
 }

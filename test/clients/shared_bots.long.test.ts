@@ -1,5 +1,5 @@
 /**
- * Bots on unmodified client libraries that run in four processes, and that stream texts. The bots only set headers of
+ * Bots on unmodified client libraries. Each bot runs in four processes and streams texts. The bots only set headers of
  * their HTTP clients.
  */
 import { spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ interface Program {
 
 interface Library {
   readonly command: readonly [program: string, ...args: string[]];
-  /** Whether the library confirms updates before it has handled them. A process that is killed then loses updates. */
+  /** Whether the library confirms updates before it has handled them. If so, a process that is killed loses updates. */
   readonly confirmsEarly: boolean;
 }
 
@@ -165,7 +165,7 @@ describe.each(Object.keys(libraries))('bots on %s', (name) => {
       expect(shown.length).toBeGreaterThan(0);
       expect(shown.filter((each) => !text.startsWith(each))).toEqual([]);
       expect(shown).toEqual(shown.toSorted((a, b) => a.length - b.length));
-      // Clients hide a draft once a newer message has arrived.
+      // Clients hide a draft as soon as a newer message has arrived.
       for (const { data } of drafts) expect(data.after_message_id).toBeLessThan(answer.message_id);
       await say(user, bot, `/edit ${text}`);
       await events.received(is('edited_message'));

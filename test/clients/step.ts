@@ -25,7 +25,7 @@ export interface Place {
   received(kind: string, matches: (content: Json) => boolean): Promise<Json>;
 }
 
-/** One test that runs with each library. Steps do not depend on each other. */
+/** A step is one test that runs with each library. Steps do not depend on each other. */
 export interface Step {
   readonly name: string;
   run(place: Place): Promise<void>;

@@ -1,4 +1,4 @@
-/** A reader of `streamUpdates` that validates and stores its events, and can be cut. */
+/** A reader of `streamUpdates`. It validates and stores the events. Tests can cut it. */
 import { Agent, request } from 'undici';
 import { updateEvents } from '../../src/wire/stream_results.js';
 import { eventually } from './event_source.js';
@@ -19,10 +19,10 @@ export interface UpdateSource {
   readonly over: Promise<void>;
   /** Closes the connection without notice. */
   cut(): void;
-  /** Stops or continues to read. */
+  /** Stops reading, or continues to read. */
   pause(): void;
   resume(): void;
-  /** Returns the updates when there are at least `count`. */
+  /** Returns the updates as soon as there are at least `count`. */
   received(count: number): Promise<Update[]>;
   /** Returns the texts of the messages so far. */
   texts(): string[];

@@ -13,7 +13,7 @@ export interface Pushed {
   readonly secret: string;
 }
 
-/** A running bot; `received` has the texts it received, in order, without commands. */
+/** A running bot. `received` has the texts that it received, in order and without commands. */
 export interface Running {
   readonly received: readonly string[];
   deleteWebhook(): Promise<unknown>;
@@ -22,7 +22,7 @@ export interface Running {
 
 /**
  * Each bot answers `/ping <words>` with `pong <words>` and `/menu` with a button `pick:a`. The bot answers a press of
- * the button with `picked a`, and replaces the text of the message by `picked a`.
+ * the button with `picked a`, and also replaces the text of the message by `picked a`.
  */
 export interface WebhookLibrary {
   /**

@@ -72,7 +72,7 @@ test('a Telegraf bot sends its call in the webhook answer', async () => {
   bot.start(() => undefined);
   bot.on('text', async (ctx) => {
     await ctx.reply(`echo: ${ctx.message.text}`);
-    // Telegraf puts only this call into its answer, not the call above.
+    // Telegraf puts only this call into its answer, and makes the call above separately.
     await ctx.sendChatAction('typing');
   });
   const url = await serve(bot.webhookCallback('/hook'));

@@ -60,7 +60,7 @@ async function openScene(): Promise<Scene> {
 const stateOf = (state: string, report: Report) =>
   report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
 
-/** Methods whose calls need a person, cannot be undone by the bot, or are answered with a stream. */
+/** These methods have calls that need a person, cannot be undone by the bot, or are answered with a stream. */
 const alwaysRefused = [
   ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
   ...['setMessageReaction', 'answerCallbackQuery', 'streamUpdates'],
@@ -93,7 +93,7 @@ test.each(methods.flatMap(({ name, params }) => (params === null ? [] : [[name, 
   },
 );
 
-/** Each fault of the proxy changes one kind of answer. */
+/** The faults of the proxy. Each fault changes one kind of answer. */
 const faulty: Fault = ({ method, type, status, body }) => {
   const description = String(body.description ?? '');
   if (method === 'getFile' && status === 200) {

@@ -56,7 +56,7 @@ export function startFaultyProxy(service: string, fault: Fault): Promise<Answeri
   );
 }
 
-/** Answers every call with the result of `answer`, except the first two calls of a run. */
+/** Answers every call except the first two calls of a run with the result of `answer`. */
 export function startAnsweringServer(
   status: number,
   answer: (path: string) => string,

@@ -1,4 +1,7 @@
-/** Tests that calls requested in a receiver’s answer are executed once, even if a worker dies at any point. */
+/**
+ * Tests calls that a receiver requests in its answer. Each call is executed only once, even if a worker dies at any
+ * point.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createReceivers } from '../../src/delivery/outbound/receivers.js';
 import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
@@ -25,7 +28,7 @@ function answersOn(node: TestNode): OnAnswer {
   const { run } = createAnswerCalls({
     methods,
     store: node.store,
-    // This replaces the file store, which none of these calls uses.
+    // Stands in for the file store, because none of these calls uses it.
     files: {} as Files,
     receivers: createReceivers([]),
     onError: (error) => node.errors.push(error),

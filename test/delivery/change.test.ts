@@ -14,10 +14,10 @@ let errors: unknown[];
 /** The number of hints that the worker has received, by bot. */
 const hints = new Map<number, number>();
 const hintsOf = (bot: number) => hints.get(bot) ?? 0;
-/** The bots whose pending updates were dropped, according to a step of the worker. */
+/** The bots whose pending updates were dropped, as a step of the worker has reported. */
 const dropped = new Set<number>();
 type Gate = (bot: number) => Promise<void>;
-/** A worker awaits this promise before each step and before it reads settings. A test can therefore delay both. */
+/** A worker awaits this promise before each step and before it reads settings, so that a test can delay both. */
 let gates: Record<'step' | 'settings', Gate>;
 const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
@@ -181,8 +181,7 @@ test('updates created after a change of the webhook are never sent with the prev
     }, patience)
     .toBeGreaterThan(unheard);
   gates = { step: step.of(bot.id), settings: settings.of(bot.id) };
-  // A step in flight may still see the change when it reads Redis. The next step waits at the gate before the
-  // change.
+  // A step in flight may still see the change when it reads Redis. After the change, the next step waits at the gate.
   await expect
     .poll(async () => {
       await say(0, 'before');

@@ -1,5 +1,5 @@
 /**
- * Tests hints that contain copies of updates, which a worker sends without reading the queue. No update is lost,
+ * Tests hints that contain copies of updates. A worker sends these copies without reading the queue. No update is lost,
  * repeated or delayed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +36,7 @@ async function watchedWorker(world: World) {
     gate: async (_: Step) => {},
     /** The ids of the updates that steps have read. */
     read: new Set<string>(),
-    /** By queue, the id up to which updates were dropped, as the last step returned it. */
+    /** For each queue, the id up to which updates were dropped, as the last step returned it. */
     dropped: new Map<number, number>(),
     onHint: passAll,
     /**
@@ -90,7 +90,7 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
     await expect.poll(pending).toBe(0);
     return subscribers();
   };
-  // A worker that has just started to serve a bot may stop serving this bot before the worker has subscribed to hints.
+  // Tries again, because a worker may stop serving a bot before it has subscribed to hints about the bot.
   await expect.poll(warmUp).toBe(1);
   await warmUp();
   return {
@@ -157,7 +157,7 @@ test('no update is lost if a hint is lost', async ({ onTestFinished }) => {
   await say(0, 'lost');
   await say(0, 'next');
   await took(2);
-  // A step may read an update before its hint arrives.
+  // A step may read an update before the hint about the update arrives.
   await expect.poll(() => lost).toBe(2);
   expect(texts()).toEqual(['lost', 'next']);
 });
@@ -167,7 +167,7 @@ test('updates arrive in order while Redis disconnects the subscriber', async ({ 
   const { users, say, pending, arrivals, took } = await servedBot(world, people, onTestFinished);
   const { client } = world.front.connection;
   for (let n = 0; n < each; n++) {
-    // Redis also disconnects a subscriber that reads too slowly.
+    // Disconnects the subscriber, as Redis does with a subscriber that reads too slowly.
     if (n % 10 === 5) await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await Promise.all(users.map((_, person) => say(person, `${n}`)));
   }
@@ -246,7 +246,7 @@ test('if a worker misses the hint that pending updates were dropped, it still de
   const open = await worker.blockSteps();
   onTestFinished(async () => open());
   await say(0, 'old');
-  // The late step of an older call drops the queue, but does not change the version of the settings.
+  // The late step of an older call drops the queue without changing the version of the settings.
   const { keys } = world.cluster;
   const { client } = world.front.connection;
   const hook = await client.hget(keys.queueState(bot.id), 'hook');
@@ -266,7 +266,7 @@ test('if a worker misses the hint that pending updates were dropped, it still de
 
 test('hints contain no copies of updates for a bot whose token was revoked', async ({ onTestFinished }) => {
   const { bot, say, texts, took } = await servedBot(world, 1, onTestFinished);
-  // A copy is sent only if the bot is in the cache and not blocked. The revocation removes the bot from the cache.
+  // A copy is sent only if the bot is cached and not blocked. The revocation removes the bot from the cache.
   let copies = 0;
   worker.onHint = (hint, pass) => {
     if (hint.copy !== null) copies++;

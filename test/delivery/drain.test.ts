@@ -118,7 +118,7 @@ test('a receiver that is down gets only one request at a time', async ({ onTestF
   const began = performance.now();
   await Promise.all(users.map((_, person) => say(person, 'second')));
   await sleep(1_500);
-  // The receiver first got the requests that were open when it went down, and then occasional retries.
+  // The receiver first got the requests that were open when it went down. After that, it got occasional retries.
   expect(before).toBeLessThan(30);
   const retries = 1 + (performance.now() - began) / 750;
   expect(books.arrivals.length - before).toBeLessThanOrEqual(retries);
@@ -154,7 +154,7 @@ test('a retry is not delayed by deliveries to other chats', async ({ onTestFinis
     await books.tookIn(2 * n);
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
-  // A worker serves a bot for some seconds after its last update. If a retry waited until the worker stops, it would
-  // take longer.
+  // A worker serves a bot for some seconds after the bot's last update. A retry that waited until the worker stops
+  // would take longer than this.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

@@ -1,5 +1,6 @@
 /**
- * Tests names and addresses that must not be dialled, with a name server, listeners and the runtime’s own diagnostics.
+ * Tests names and addresses to which Petrel must not connect. Uses a name server, listeners and the diagnostics of
+ * Node.
  */
 import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { isIP } from 'node:net';
@@ -14,8 +15,8 @@ import { forbidden } from './addresses.cases.js';
 let names: NameServer;
 let listener: Receiver;
 /**
- * The number of connections that a guarded call opened or tried to open. Connections of other
- * files' clients, which may reconnect in this process, do not count.
+ * The number of connections that a guarded call opened or tried to open. Connections of clients in other test files do
+ * not count. They may reconnect in this process.
  */
 let made = 0;
 const guarded = new AsyncLocalStorage<true>();

@@ -36,7 +36,7 @@ const lease = {
 } as unknown as Lease;
 
 /**
- * Starts a drain whose first attempt waits until the test calls `find`, which returns the bot. With `silent`, Redis and
+ * Starts a drain. Its first attempt waits until the test calls `find`, which returns the bot. With `silent`, Redis and
  * the receiver do not answer. With `waits`, the request waits for a connection until the test calls `connect`.
  */
 function drainOne({ silent = false, waits = false } = {}) {
@@ -142,7 +142,7 @@ test.each([
   const { time, sent, drain, find } = drainOne();
   await time.advance(0);
   time.freeze(ms);
-  // The reply arrives before the timers fire.
+  // The reply arrives just before the timers fire.
   find();
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([]);

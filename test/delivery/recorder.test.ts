@@ -21,8 +21,8 @@ beforeEach(() => {
 });
 
 /**
- * Records successes for each bot at a rate per second, for `seconds`. Returns the rows written for each bot, and when
- * they were written.
+ * For `seconds`, records successes for each bot at a given rate per second. Returns the rows written for each bot, and
+ * when they were written.
  */
 async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   const written = new Map<number, Array<{ at: number; delivered: number; rows: number }>>();

@@ -28,7 +28,7 @@ test('a worker that cannot park updates loses none of them, even if an earlier d
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // The worker parks updates if more than half of its capacity waits behind a failed update.
+  // The worker parks updates if more than half of its capacity is taken by updates that wait behind a failed update.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;
@@ -66,8 +66,8 @@ test('if the reply to a step is lost, the queue still counts the bytes of its up
   node.hooks.call = async (name, run) => {
     const reply = await run();
     if (name !== 'webhooks/advance' || lost || (await pending()) !== 1) return reply;
-    // The next step acknowledges the slow update, which is the older one, and repeats the acknowledgement of the newer
-    // update.
+    // The next step acknowledges the slow update, which is the older one. It also repeats the acknowledgement of the
+    // newer update.
     lost = true;
     accept(200);
     await books.tookIn(2);

@@ -60,7 +60,7 @@ const routeTo = (to: Books, name: string, more: Partial<RouteAsk> = {}): RouteAs
   ...{ ...settingsFor(to), retry: null, name, mask: null, chats: null, percent: 100 },
   ...{ position: null, drop: false, ...more },
 });
-/** The commands of a route that takes no live update of these tests. */
+/** The commands of a route. No live update of these tests has such a command. */
 const none = { names: ['none'], username: 'nobody_bot' };
 const routes = () => world.front.store.webhooks;
 const replays = () => world.front.store.historyReplays;
@@ -100,7 +100,7 @@ test('a replay delivers signed and marked updates to a chosen route, and keeps t
     expect(headers['x-service-signature']).toBe(createHmac('sha256', 'quiet').update(body).digest('hex'));
     expect(headers['webhook-signature']).toMatch(/^v1,/);
   }
-  // The updates are still pending for polls.
+  // Polls still return the updates.
   expect((await world.front.store.queues.info(bot.id)).pending).toBe(60);
   expect(world.front.errors).toEqual([]);
 });
@@ -124,7 +124,7 @@ test('a replay from an id begins with this update, and leaves out kinds that the
   await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
   await replays().start(bot.id, { slot: 2, ...everything });
   await expect.poll(() => latest(bot.id)).toMatchObject({ slot: 2, fed: 0, ended: expect.any(Number) });
-  // Nothing is as young as this.
+  // No update is as young as this.
   const fromTime = Math.ceil(Date.now() / 1_000) + 60;
   await replays().start(bot.id, { slot: 1, from: 0, fromTime });
   await expect.poll(() => latest(bot.id)).toMatchObject({ fromTime, fed: 0, ended: expect.any(Number) });
@@ -212,7 +212,7 @@ test('a cancelled replay delivers nothing more, and a bot has one replay at a ti
   expect(await replays().cancel(bot.id, id)).toMatchObject({ id, cancelled: true });
   await expect(replays().cancel(bot.id, id + 1_000)).rejects.toThrow('replay not found');
   refused = false;
-  // The next replay of the bot starts from the beginning, and gets all updates once.
+  // The next replay of the bot starts from the beginning, and gets each update once.
   await replays().start(bot.id, { slot: 1, ...everything });
   await later.tookIn(40);
   expect(later.taken.length).toBe(40);

@@ -31,7 +31,7 @@ async function books(onTestFinished: Finishing, answer?: Answer): Promise<Books>
   return kept;
 }
 
-/** Starts a worker that stops with the test, so that each test knows which workers are running. */
+/** Starts a worker that stops at the end of the test, so that each test knows which workers are running. */
 async function startWorker(onTestFinished: Finishing): Promise<void> {
   const { worker } = await world.worker();
   onTestFinished(() => worker.stop());
@@ -69,7 +69,7 @@ test('each update goes to the first route that matches it, and the updates of a 
   expect(listed?.taken.length).toBe(3);
   expect(listed?.taken[0]?.headers['x-service-bot-api-secret-token']).toBe('listed-secret');
   const inCanary = users.filter(({ id }) => textsAt(canary as Books, id).length > 0);
-  // The chats are distributed at random. Only one run in 100,000 has fewer than two chats in the canary.
+  // The chats are distributed at random. In only one run of 100,000, the canary gets fewer than two chats.
   expect(inCanary.length).toBeGreaterThan(1);
   expect(inCanary.length).toBeLessThan(28);
   for (const { id } of users.slice(1)) {
@@ -186,7 +186,7 @@ test('after a worker is killed, another worker delivers its updates, in order on
   for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
   await expect.poll(() => one.open + two.open).toBeGreaterThan(2);
   await killed.kill();
-  // If the receivers answered the killed worker, its updates would arrive twice.
+  // Lets the receivers answer only now. If they had answered the killed worker, its updates would arrive twice.
   slow = false;
   await startWorker(onTestFinished);
   await expect
@@ -327,7 +327,7 @@ test('a deleted bot sends no further requests to the receivers of its routes', a
   await routes().setRoute(bot.id, routeTo(slow, 'all', { maxConnections: 1 }));
   await Promise.all(users.map((_, person) => say(person, 'a')));
   await expect.poll(() => slow.arrivals.length).toBe(1);
-  // A worker subscribes to the hints about a queue a while after it began to serve the queue.
+  // Waits, because a worker subscribes to the hints about a queue only a while after it began to serve the queue.
   const channel = world.cluster.keys.botChannel(queueId(bot.id, 1));
   const subscribers = async () =>
     Number(((await world.front.connection.client.call('PUBSUB', 'SHARDNUMSUB', channel)) as unknown[])[1]);
@@ -344,7 +344,10 @@ test('a deleted bot sends no further requests to the receivers of its routes', a
   expect(slow.arrivals.length).toBe(1);
 });
 
-/** Sets a route, but holds the call that installs it in Redis. Returns the function that lets the call continue. */
+/**
+ * Sets a route, but holds back the call that installs the route in Redis. Returns the function that lets the call
+ * continue.
+ */
 async function setHeldRoute(bot: number, name: string): Promise<() => Promise<void>> {
   const { hooks } = world.front;
   const { call } = hooks;
@@ -433,7 +436,7 @@ test('a route is removed after its receiver has answered 410 for 23 hours, and t
   const { bot, users, say } = await makeChats(world.front, 1);
   await routes().setRoute(bot.id, routeTo(gone, 'gone'));
   await routes().setRoute(bot.id, routeTo(main, 'fine'));
-  // Later settings of the webhook must not keep the route.
+  // The route must not stay when the webhook is set later.
   await routes().set(bot.id, settingsFor(main), keepQueue);
   await say(0, 'a');
   const { client } = world.front.connection;
@@ -511,7 +514,7 @@ test('if an update of a deleted route is replayed, a newer route in the same slo
     await routes().setRoute(bot.id, routeTo(next, 'passing'));
     await routes().removeRoute(bot.id, 'passing', false);
   }
-  // The slots are not used again within the time by which clocks may differ.
+  // The slots are not reused within the time by which clocks may differ.
   const clock = vi.spyOn(systemTime, 'now').mockImplementation(() => Date.now() + 120_000);
   await routes().setRoute(bot.id, routeTo(next, 'next'));
   clock.mockRestore();

@@ -128,7 +128,7 @@ describe('an answer that is too long is cut off', () => {
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, truncated: true });
     expect(outcome.kind === 'answered' && outcome.body.length).toBe(64 * 1024);
     await expect.poll(() => receiver.open()).toBe(0);
-    // Apart from the 64 KiB, the receiver could write only into the buffers of both kernels.
+    // The receiver could write only the 64 KiB that are read, and what fits into the buffers of both kernels.
     expect(written?.bytesWritten).toBeLessThan(32 * 1024 * 1024);
   });
 

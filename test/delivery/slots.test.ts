@@ -4,14 +4,16 @@ import { createSlots, type Slots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-/** Takes slots for a queue while it may have more, up to `most`. Returns how many it got. */
+/** Takes slots for a queue as long as the queue may have more, up to `most`. Returns how many slots the queue got. */
 function takeAll(slots: Slots, owner: number, most = 100): number {
   let own = 0;
   while (own < most && slots.take(owner, own, nobody)) own++;
   return own;
 }
 
-/** Takes slots in turn for queues with these owners, until none gets another. Returns the slots of each queue. */
+/**
+ * Takes slots in turn for queues with these owners, until no queue gets another slot. Returns the slots of each queue.
+ */
 function compete(slots: Slots, owners: readonly number[], most = 100): number[] {
   const held = owners.map(() => 0);
   for (let more = true; more; ) {

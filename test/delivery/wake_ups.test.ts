@@ -12,8 +12,8 @@ test('an update that arrives while its worker releases the lease is delivered be
   onTestFinished,
 }) => {
   const { node } = await world.worker();
-  // The receiver answers only after the check has stopped waiting. From then until the drain ends,
-  // wake-ups are not remembered.
+  // The receiver answers only after the check has stopped waiting. From that time until the drain ends, wake-ups are
+  // not remembered.
   const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -42,8 +42,8 @@ test('an update that arrives while its worker releases the lease is delivered be
     took.push(performance.now() - began);
     await sleep(400);
   }
-  // A bot is not woken twice within this time. If the wake-up were lost, the update would therefore arrive after this
-  // time.
+  // A bot is not woken twice within this time. If the wake-up were lost, the update would therefore arrive only after
+  // this time.
   expect(Math.min(...took)).toBeLessThan(700);
 });
 
@@ -58,12 +58,12 @@ test('the next update of a bot that was just served needs no wake-up', async ({ 
   for (let n = 1; n <= 12; n++) {
     await say(0, `${n}`);
     await books.tookIn(n);
-    // A drain subscribes to hints once it has run for a moment.
+    // Waits, because a drain subscribes to hints only after it has run for a moment.
     await sleep(30);
     fences.add(await client.hget(world.cluster.keys.queueState(bot.id), 'fence'));
   }
   // On a busy machine, some drains end before the next update.
   expect(fences.size).toBeLessThan(10);
-  // The drain ends when no more updates arrive, so that another worker may serve the bot.
+  // When no more updates arrive, the drain ends. Another worker may then serve the bot.
   await expect.poll(() => worker.stats().drains).toBe(0);
 });

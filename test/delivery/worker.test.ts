@@ -36,7 +36,7 @@ test('after another worker has taken an expired lease, the previous worker can c
   const { deliveries, queues, webhooks } = world.front.store;
   const { bot, say } = await makeChats(world.front, 1);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // The test turns off wake-ups and sweeps, so that no other worker takes the bot.
+  // Turns off wake-ups and sweeps, so that no other worker takes the bot.
   const { hooks } = world.front;
   const { wake } = hooks;
   hooks.wake = () => undefined;

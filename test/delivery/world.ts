@@ -26,11 +26,11 @@ export interface Books {
   readonly url: string;
   readonly certificate: string;
   readonly arrivals: Arrival[];
-  /** Requests in the order in which they were answered with a 2xx. */
+  /** The requests that were answered with a 2xx status, in the order of the answers. */
   readonly taken: readonly Arrival[];
   readonly open: number;
   mostOpen: number;
-  /** Waits until the receiver has accepted this many different updates. `msMax` is 40 s if absent. */
+  /** Waits until the receiver has accepted this many different updates. The default of `msMax` is 40 s. */
   tookIn(count: number, msMax?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -94,9 +94,9 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 }
 
 /**
- * An answer that refuses the first attempt of every tenth update of a chat, and the second attempt of every fiftieth.
- * The text of an update is a number. Random failures would sometimes refuse one update so often that its delivery takes
- * too long.
+ * An answer function that refuses the first attempt of every tenth update of a chat, and the second attempt of every
+ * fiftieth update. The text of an update is a number. Random failures would sometimes refuse one update so often that
+ * its delivery takes too long.
  */
 export function refuseSome(): Answer {
   const attempts = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * Starts everything of infra/deploy/compose.yaml as written: the scripts for secrets and certificate, a Redis Cluster,
- * Postgres, the roles, HAProxy with TLS. Runs with `npm run test:image`.
+ * Starts everything in infra/deploy/compose.yaml as written: the scripts that create the secrets and the certificate, a
+ * Redis Cluster, Postgres, the roles, and HAProxy with TLS. Runs with `npm run test:image`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -77,10 +77,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, 120_000);
 
-/**
- * A bot that knows only the URL and the trusted certificate, and is built on a standard client library, replies to a
- * person.
- */
+/** A bot on a standard client library replies to a person. The bot knows only the URL and the trusted certificate. */
 async function echoes(): Promise<void> {
   const person = await calls.newUser('person');
   const made = await calls.newBot(person, 'echo');

@@ -1,4 +1,7 @@
-/** Tests the image, built as written and run as a container engine would run it. Runs with `npm run test:image`. */
+/**
+ * Tests the image. It is built as written, and run in the same way as by a container engine. Runs with `npm run
+ * test:image`.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -129,7 +132,7 @@ test('the image serves a bot and shuts down cleanly on SIGTERM', async () => {
     expect([avatar.statusCode, await avatar.body.text()]).toMatchObject([200, expect.any(String)]);
     await bot.stop();
     await polling;
-    // When the role ends, it answers an open long poll instead of cutting it.
+    // When the role ends, it answers an open long poll instead of cutting the connection.
     const waitingPolls = async () =>
       /^petrel_waiting_polls (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
     await expect.poll(waitingPolls).toBe('0');

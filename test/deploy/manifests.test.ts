@@ -139,7 +139,7 @@ test('the memory limit of a front covers request bodies, the heap and the progra
   const bodies = Math.min(bodies_bytes_max, memory / 4);
   // The limit leaves room for several uploads at a time.
   expect(bodies).toBeGreaterThan(8 * upload_bytes_max);
-  // The heap may take half of the container's memory; the program and its young generation take about 350 MiB.
+  // The heap may take half of the container's memory. The program and its young generation take about 350 MiB.
   expect(memory - bodies - memory / 2).toBeGreaterThan(350 * 2 ** 20);
 });
 
@@ -200,7 +200,7 @@ test('the Dockerfile names a non-root user and a base with a glibc that the HTTP
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the string contains a variable of the Dockerfile
   expect(new Set(bases)).toEqual(new Set(['${BASE}']));
-  // Debian 13 has glibc 2.41; the engine's binary is linked against 2.38.
+  // Debian 13 has glibc 2.41. The binary of the engine needs glibc 2.38.
   expect(text).toMatch(/^ARG BASE=node:24-trixie-slim$/m);
   expect(
     existsSync(join(root, 'node_modules', 'uws-current', 'uws_linux_x64_137.node')),

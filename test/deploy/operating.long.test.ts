@@ -1,8 +1,8 @@
 /**
  * Runs the command blocks of infra/docs/operating.md on seven machines (network namespaces, each with its own
- * file system). Only the addresses are replaced. The packages are not installed as the document says, and
- * `systemctl.sh` stands in for systemd. The upgrade installs the same version in another folder. Runs with
- * `npm run test:image`.
+ * file system). Only the addresses are replaced. There are two other differences: the packages are not installed as the
+ * document says, and `systemctl.sh` stands in for systemd. The upgrade installs the same version in another folder.
+ * Runs with `npm run test:image`.
  */
 import { randomInt } from 'node:crypto';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
@@ -32,7 +32,7 @@ let agent: Agent | undefined;
 let world: World | undefined;
 let secrets: string;
 
-/** The blocks of one language in a section of the document. Blocks inside lists are indented. */
+/** Returns the blocks of one language in a section of the document. Blocks inside lists are indented. */
 function blocks(heading: string, language = 'sh'): string[] {
   const [, own] = new RegExp(`^#+ ${heading}.*\n([^]*?)(?=^#+ [A-Z0-9]|(?![^]))`, 'm').exec(text) ?? [];
   if (own === undefined) throw new Error(`the document has no part "${heading}"`);
@@ -55,7 +55,7 @@ async function on(machine: string, commands: string): Promise<string> {
     out: '',
   };
   if (how === 'exit code 0') return out;
-  // The log of the unit is shown, because only this log says why the unit did not start.
+  // Shows the log of the unit, because only this log says why the unit did not start.
   const logs = await container?.run('sh', '-c', 'tail -n 20 /var/log/unit-*.log');
   throw new Error(`on ${machine}: ${how}\n${commands}\n${out}\n${logs?.out}`);
 }
@@ -212,7 +212,7 @@ test('the procedures of operating.md fail no call and lose no data under load', 
   }
   const verdict = await world.settled();
   console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
-  // The logs of the nodes are shown, because only they say why a call failed.
+  // Shows the logs of the nodes, because only they say why a call failed.
   if (failures.length > 0)
     for (const app of apps)
       console.log(app, await on(app, 'grep -h \'"level":[456]0\' /var/log/unit-*.log | tail -n 20 || true'));

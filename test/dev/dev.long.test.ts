@@ -271,7 +271,7 @@ test('a failed migration is reported in one sentence', async () => {
 });
 
 test('a signal during the start stops all processes that are already running', async () => {
-  // The front does not become ready, so the signal arrives during the start.
+  // The front never becomes ready, so that the signal arrives during the start.
   const started = dev({ FAKE_SLOW_FRONT: '1' });
   await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 90_000, interval: 5 });
   started.child.kill('SIGTERM');

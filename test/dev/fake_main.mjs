@@ -1,6 +1,7 @@
 /**
- * Replaces the roles of the program in tests of the supervisor. Like a real role, reports when it is ready, and ends on
- * SIGTERM or when its parent ends. Its answers to the calls that create the demo data come from a file.
+ * Replaces the roles of the program in tests of the supervisor. Like a real role, this program reports when it is
+ * ready, and ends on SIGTERM or when its parent ends. A file contains its answers to the calls that create the demo
+ * data.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +11,7 @@ import { readConfig } from '../../dist/config/config.js';
 
 const role = process.argv[2];
 const env = process.env;
-// Every role reads its settings first. BASE_URL is left out because the test runner sets it for itself.
+// Every role reads its settings first. Leaves out BASE_URL, because the test runner sets this variable for itself.
 const config = readConfig({ ...env, BASE_URL: undefined });
 
 if (role === 'migrate') {

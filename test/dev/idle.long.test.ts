@@ -14,18 +14,18 @@ import { temporaryFolder } from '../support/servers.js';
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
 
 /**
- * The limit in percent of one core. On an idle machine each role uses well under half a percent, on a busy machine
- * several times as much.
+ * The limit in percent of one core. On an idle machine, each role uses well under half a percent. On a busy machine, it
+ * uses several times as much.
  */
 const share_max = 3;
 /**
- * Unlike CPU time, wake-ups do not depend on other processes. A role wakes up to 20 times a second. A single timer of 5
- * ms would wake it 200 times a second.
+ * Unlike CPU time, wake-ups do not depend on other processes. A role wakes up to 20 times a second. A single timer with
+ * an interval of 5 ms would wake a role 200 times a second.
  */
 const wakes_per_second_max = 40;
 /**
- * The roles cause about 22 commands a second, counting commands inside scripts. Counting the backlog of every partition
- * would cause 26 more.
+ * The roles cause about 22 commands a second, including commands inside scripts. Counting the backlog of every
+ * partition would cause 26 more.
  */
 const commands_per_second_max = 35;
 const settle_ms = 15_000;

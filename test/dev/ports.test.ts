@@ -5,7 +5,10 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 
-/** Another process that reserves ports by binding their UDP ports, until its input ends. */
+/**
+ * Another process that reserves ports until its input ends. It reserves a port by binding the UDP port of the same
+ * number.
+ */
 const holder = `
 const { createSocket } = require('node:dgram');
 const socket = createSocket('udp4');

@@ -136,7 +136,7 @@ longTest(
     const pidFile = join(dir, 'data', 'postmaster.pid');
     const lines = readFileSync(pidFile, 'utf8').split('\n');
     await first.stop();
-    // The process has the same user as the server, because PostgreSQL itself recognises a pid of another user.
+    // The process has the same user as the server. A pid of another user is recognised by PostgreSQL itself.
     const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
     try {
       for (const pid of ['4194000', String(stranger.pid)]) {

@@ -48,7 +48,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
     lines = [];
     const closed = join(top, 'closed');
     mkdirSync(closed, { mode: 0o700 });
-    // Uses hard links, because a copy for each test would take most of the time of this file.
+    // Uses hard links, because complete copies for each test would take most of the time of this test file.
     execFileSync('cp', ['-al', join(source, 'native'), closed]);
     hidden = binariesAt(join(closed, 'native'), findBinaries().key);
   });

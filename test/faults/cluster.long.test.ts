@@ -1,6 +1,7 @@
 /**
- * Kills one shard of a Redis Cluster with six nodes under load, repeatedly, so that its replica takes over. Replication
- * is asynchronous, so Redis may lose the last acknowledged writes. Writes that reached the replica must survive.
+ * Repeatedly kills the master of one shard in a Redis Cluster of six nodes under load, so that the replica takes over.
+ * Replication is asynchronous, so Redis may lose the last acknowledged writes. Writes that reached the replica must
+ * survive.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +30,7 @@ const keys = makeKeys(64);
  */
 const recoverMsMax = 10_000;
 
-/** Returns everything in a node’s append-only file, including data that the node has lost since. */
+/** Returns everything in a node’s append-only file, including data that the node has lost in the meantime. */
 function writtenBy({ dir }: ClusterNode): string {
   const folder = join(dir, 'appendonlydir');
   return readdirSync(folder)
@@ -103,8 +104,8 @@ test(
     await loading;
     const verdict = await world.settled();
     const written = promoted.map(writtenBy);
-    // Records for each fault whether the write had reached the replica before the takeover, or was lost with the
-    // master.
+    // For each fault, records what happened to the write. It reached the replica before the takeover, or was lost with
+    // the master.
     const kept = verdict.texts.filter((text) => written.some((each) => holds(each, text)));
     const logs = made.fronts.map((front) => front.log()).join('') + made.deliver.log() + made.flush.log();
     const { lost: gone, doubled, reordered, invented, reused } = verdict;

@@ -1,7 +1,7 @@
 /**
  * Runs one bot with several pollers or streams that share its queue. Kills pollers and fronts while people write to the
- * bot. Keeps only counters, so any number of updates is possible. The text of a message is its number in the chat and
- * the time when it was sent.
+ * bot. Keeps only counters, so the number of updates is not limited. The text of a message consists of its number in
+ * the chat and the time at which it was sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -30,7 +30,7 @@ export interface Faults {
 
 interface Chat {
   readonly user: TestUser;
-  /** The next number to send, and the next number that no poller has processed. */
+  /** The next number to send, and the first number that no poller has processed yet. */
   sent: number;
   next: number;
   /** When the last update of the chat was processed. */
@@ -41,22 +41,25 @@ export interface SharingVerdict {
   readonly updates: number;
   readonly kills: number;
   readonly lost: number;
-  /** Updates that a poller got although an earlier update of their chat had not been processed. */
+  /** Updates that a poller got although an earlier update of the same chat had not been processed. */
   readonly early: number;
   readonly again: number;
   readonly pollers: number;
-  /** The longest time from sending to processing. It grows if people send faster than the pollers process. */
+  /**
+   * The longest time from sending to processing. This time grows if people send updates faster than the pollers process
+   * them.
+   */
   readonly longestMs: number;
-  /** The longest time in which a chat had unprocessed updates and none of them was processed. */
+  /** The longest pause of a chat. In a pause, the chat has unprocessed updates but none of them is processed. */
   readonly longestPauseMs: number;
   /** The longest of these pauses that ended within 10 s after a kill. */
   readonly longestPauseAfterKillMs: number;
 }
 
-/** Each chat has a random poller. With 20 chats per poller, a poller without any chat occurs in 4 of 10^9 runs. */
+/** Each chat gets a random poller. With 20 chats per poller, only 4 of 10^9 runs have a poller without a chat. */
 const chatsPerPoller = 20;
 
-/** A process of the bot. It loses its offset and the answers in flight when it is killed. */
+/** A process of the bot. When the process is killed, it loses its offset and the answers in flight. */
 class Poller {
   readonly #ended = new AbortController();
   readonly #url: (round: number, method: string) => string;
@@ -101,7 +104,7 @@ class Poller {
     if (this.#endsUnconfirmed) this.#ended.abort();
     this.#ended.signal.throwIfAborted();
     this.#offset = update.update_id + 1;
-    // A kill may come between two updates of an answer.
+    // Pauses now and then, so that a kill can come between two updates of an answer.
     if (this.processed % 10 === 0) await sleep(1, undefined, { signal: this.#ended.signal });
   }
 
@@ -116,7 +119,7 @@ class Poller {
     for (const update of result ?? []) await this.#take(update);
   }
 
-  /** Reads a stream until its connection ends. Resumes after the last update, and confirms on the other front. */
+  /** Reads a stream until its connection ends. Resumes after the last update. Confirms updates on the other front. */
   async #stream(round: number): Promise<void> {
     const { signal } = this.#ended;
     const headers = { ...this.#headers, 'Last-Event-ID': `${this.#offset - 1}` };
@@ -135,7 +138,7 @@ class Poller {
     }
   }
 
-  /** The next confirmation covers the updates of a lost confirmation too. */
+  /** Ignores a lost confirmation, because the next confirmation covers the same updates too. */
   async #confirm(round: number): Promise<void> {
     const { signal } = this.#ended;
     await this.#running;
@@ -212,8 +215,8 @@ class Sharing {
   }
 
   /**
-   * Sends `updates`, and more until `ended`. Repeats each call until it is acknowledged. Each person has at most `ahead`
-   * unprocessed updates.
+   * Sends `updates` updates, and then more until `ended`. Repeats each call until it is acknowledged. Each person has
+   * at most `ahead` unprocessed updates.
    */
   async load(updates: number, ahead: number, ended: AbortSignal): Promise<void> {
     let left = updates;
@@ -288,7 +291,7 @@ async function killPollers(
     const after = performance.now() + gapMs;
     while (sharing.processed < target || performance.now() < after) await sleep(20);
     const victim = n % pollers.length;
-    // Half of the kills come at any moment, the others between an update and its confirmation.
+    // Half of the kills come at a random moment. The others come between an update and its confirmation.
     await (n % 2 === 0 ? pollers[victim]?.killUnconfirmed() : pollers[victim]?.kill());
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
@@ -304,7 +307,7 @@ async function createSharing(service: Service, people: number): Promise<Sharing>
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'sharing');
   const users: TestUser[] = [];
-  // If all people were created at the same time, calls would wait too long for connections to Postgres, and get 503.
+  // Creates ten people at a time. Otherwise calls would wait too long for connections to Postgres and get 503.
   while (users.length < people)
     users.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newUser('person')))));
   for (const user of users) await service.openChat(user, bot);

@@ -37,7 +37,7 @@ const settings = ({ url, certificate }: Books, max_connections = 40) => ({
   ...{ url, certificate, max_connections },
 });
 
-/** The bots of a world are pushed to separate receivers that answer after some milliseconds. */
+/** The updates of each bot are pushed to a separate receiver, which answers after some milliseconds. */
 async function pushTo(world: World, answerMs: number) {
   const now = performance.now();
   const quiet = new Map(world.bots.map(({ id }) => [id, { last: now, longest: 0 }]));
@@ -58,7 +58,7 @@ async function pushTo(world: World, answerMs: number) {
     );
   await world.push(({ id }) => settings(books.get(id) as Books));
   return {
-    /** The longest time in ms without a delivery, of any bot. */
+    /** The longest time in ms in which a bot got no delivery, over all bots. */
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     open: () => [...books.values()].map(({ open }) => open),
@@ -74,7 +74,7 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** How long the delivery of updates that were sent while no worker ran may take. */
+/** Some updates were sent while no worker was running. Their delivery may take this long. */
 const settleMs = amount(60_000, 600_000);
 
 /**
@@ -109,8 +109,8 @@ test(
       release();
       const killed = performance.now();
       await worker.start();
-      // Ignores the first second, in which updates may have been in flight. The short form does not wait here, so for a
-      // while the bots of both workers get no updates.
+      // Ignores the first second, in which updates may have been in flight. The short form does not wait here. For a
+      // while, the bots of both workers therefore get no updates.
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
@@ -147,8 +147,8 @@ test(
       front: (lane, tries) => (lane + tries) % 2,
     });
     await world.warmedUp();
-    // The first worker has all bots, and keeps them when the second worker starts. The first worker is frozen, and the
-    // second worker takes over. Then the second worker is frozen.
+    // The first worker has all bots, and keeps them when the second worker starts. When the first worker is frozen, the
+    // second worker takes over. After that, the second worker is frozen.
     await second.start();
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {
@@ -222,7 +222,7 @@ async function floodedWithLimits(onTestFinished: (end: () => Promise<void>) => v
     books.mostOpen = 0;
     await setTo(max);
     flooding ??= flood();
-    // A worker reads the new limit when it renews its lease. Requests already open may end first.
+    // A worker reads the new limit when it renews its lease. Requests that are already open may end first.
     await sleep(limits.webhook_renew_ms + 500);
     expect(books.mostOpen, `when max_connections changed from ${last} to ${max}`).toBeLessThanOrEqual(
       Math.max(last, max),

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 const fullMs = amount(5_000, 60_000);
-/** The maximum number of messages that fit into the 4,096 bytes of a page. */
+/** How many messages fit at most into the 4,096 bytes of a page. */
 const writesPerPage = 10;
 const noMounts = 'this needs a file system of its own, and mounts are not permitted here';
 
@@ -30,7 +30,7 @@ function diskOrReason(megabytes: number): SmallDisk | null {
   return disk;
 }
 
-/** Starts a server on a small disk, and restarts the server whenever it exits. `stop` stops it for good. */
+/** Starts a server on a small disk, and restarts the server whenever it exits. `stop` stops the server permanently. */
 function onDisk(disk: SmallDisk, server: Restartable) {
   const supervised = supervise(server);
   ends.push(() => disk.close());
@@ -106,7 +106,8 @@ test(
       atMost('ms until calls succeed again', resumedMs, 30_000),
     ]);
     expect(other).toEqual([]);
-    // A small write may still fit into the last page of the file, even after a restart.
+    // Allows some writes to succeed, because a small write may still fit into the last page of the file, even after a
+    // restart.
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused).not.toEqual([]);
     expect(answers.length - refused.length).toBeLessThanOrEqual(writesPerPage);

@@ -1,7 +1,7 @@
 /**
  * Tests durable calls with a Redis that loses its latest changes or all its data, again and again under load. No
- * acknowledged message may be missing. The same losses without durable calls show that the test can detect missing
- * messages.
+ * acknowledged message may be missing. The test repeats the same losses without durable calls, to show that it can
+ * detect missing messages.
  */
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,7 +51,8 @@ interface LossOptions {
 
 /**
  * Runs a load while Redis loses data. Returns how many acknowledged messages there are, and how many are missing. With
- * `unflushed`, messages are acknowledged but not flushed before each loss. Only calls that are not durable can do this.
+ * `unflushed`, some messages are acknowledged but not flushed before each loss. This is possible only with calls that
+ * are not durable.
  */
 async function missingAfter(
   losses: number,

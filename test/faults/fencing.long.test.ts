@@ -1,6 +1,6 @@
 /**
- * Promotes a standby while the former primary is still running. A node connected to the former primary must change
- * nothing there.
+ * Promotes a standby while the former primary is still running. A node that is connected to the former primary must not
+ * change anything there.
  */
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
@@ -69,7 +69,7 @@ test(
     await begin();
     await load(100);
     await drained(service);
-    // A transaction of any process would be lost from here on. The second front keeps its connections.
+    // From here on, the transaction of any process would be lost. The second front keeps its connections.
     most.point(closedPort);
     service.fronts[1]?.pause();
     await pair.caughtUp();

@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await redis.config('SET', 'maxmemory', '0');
-  // Fronts notice within a second that memory is free again.
+  // Waits, because fronts notice only within a second that memory is free again.
   await expect.poll(async () => (await startedBot('roomy').catch(() => null)) !== null, patient).toBe(true);
 });
 afterAll(async () => {
@@ -170,7 +170,7 @@ test('while Redis is full, calls that store more data are refused', async () => 
   };
   await read();
   // While Redis is full, reads do not cache control records, and the cached chat gets a short expiry. Each process
-  // detects by itself that Redis is full.
+  // detects on its own that Redis is full.
   const readCold = async () => {
     await redis.del(...copies);
     await read();

@@ -1,5 +1,5 @@
 /**
- * Checks the recorded calls of concurrent clients while fronts, Redis and connections fail. Then checks that the same
+ * Checks the recorded calls of concurrent clients while fronts, Redis and connections fail. After that, tests that the
  * checker finds defects that were planted in a build.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ import {
 import { playRound } from './clients.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 
-/** Each round creates its objects again, and this takes seconds on a busy machine. */
+/** Each round creates its objects again, which takes seconds on a busy machine. */
 const limitMs = Math.max(patienceMs, 300_000);
 
 const undo: Array<() => Promise<unknown>> = [];
@@ -147,7 +147,7 @@ test(
 
 interface Late {
   readonly service: Service;
-  /** A front that reaches Redis through a proxy, with which a test can delay replies. */
+  /** A front that reaches Redis through a proxy. With the proxy, a test can delay replies. */
   readonly front: Front;
   readonly proxy: HoldingProxy;
 }
@@ -169,8 +169,8 @@ async function startLate(extraEnv: Record<string, string>): Promise<Late> {
 }
 
 /**
- * Replaces a token while the reply to a renewal of a front’s lease is on its way. Uses the old token at that front once
- * the reply has arrived.
+ * Replaces a token while the reply to a renewal of a front’s lease is on its way. Uses the old token at that front
+ * after the reply has arrived.
  */
 async function replaceDuringRenewal({ service, front, proxy }: Late) {
   const history = new History();
@@ -213,14 +213,17 @@ test(
     for (let round = 0; round < 3; round++) {
       const { tookMs, ...verdict } = await replaceDuringRenewal(late);
       expect(verdict).toEqual({ result: 'linearizable', explanation: '' });
-      // The call waited for the lease of the front.
+      // Shows that the call waited for the lease of the front.
       expect(tookMs).toBeGreaterThan(limits.auth_lease_ms);
     }
   },
   limitMs,
 );
 
-/** Defects by the object whose history shows them. `dist/main` means all parts of the program that roles run. */
+/**
+ * The planted defects, by the object whose history shows them. `dist/main` means all parts of the program that roles
+ * run.
+ */
 const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [
   ['tokens of a bot', 'dist/main', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
   ['owner of a bot', 'dist/main', /await lockOwned\(sql, \w+, from\);/, ''],

@@ -1,6 +1,6 @@
 /**
- * Restores Postgres to an earlier time. Revoked tokens stay revoked, no id is given out twice, and Redis is written
- * to Postgres again.
+ * Restores Postgres to an earlier time. Revoked tokens stay revoked, no id is assigned twice, and Redis is written to
+ * Postgres again.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,7 +34,10 @@ interface TimeMachine {
   close(): Promise<void>;
 }
 
-/** Copies the data folder while the server is stopped, and restores it later: same timeline, same system identifier. */
+/**
+ * Copies the data folder while the server is stopped, and restores it later. The timeline and the system identifier
+ * stay the same.
+ */
 async function copied(): Promise<TimeMachine> {
   const address = await openAddress();
   const dir = temporaryFolder();
@@ -70,8 +73,8 @@ const others =
   "select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
 
 /**
- * Starts a standby that replays changes until `mark`, or with `follows` until the end. Then promotes the standby, and
- * so starts another timeline.
+ * Starts a standby that replays changes up to `mark`, or with `follows` all changes. Then promotes the standby, which
+ * starts another timeline.
  */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();
@@ -85,7 +88,7 @@ async function promoted(follows = false): Promise<TimeMachine> {
     },
     async goBack() {
       if (follows) {
-        // Closes all connections first: a later commit of the service would be lost.
+        // Closes all connections first, because a later commit of the service would be lost.
         address.point(closedPort);
         await eventually(
           'no client is connected',
@@ -104,10 +107,7 @@ async function promoted(follows = false): Promise<TimeMachine> {
   };
 }
 
-/**
- * The given server behind PgBouncer: connections to PgBouncer stay open while the server behind it is
- * replaced.
- */
+/** Puts the given server behind PgBouncer. Connections to PgBouncer stay open while the server is replaced. */
 async function pooled(made: Promise<TimeMachine>): Promise<TimeMachine> {
   const machine = await made;
   const pooler = await startPooler(machine.url);

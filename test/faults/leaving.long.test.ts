@@ -17,7 +17,7 @@ afterAll(() => service?.stop());
 const callers = 32;
 
 /**
- * Clients that keep their connections, and switch to the other front when an answer announces that the first front is
+ * Clients that keep their connections. They switch to the other front when an answer announces that the first front is
  * closing.
  */
 function load(signal: AbortSignal) {

@@ -1,4 +1,4 @@
-/** Finds the masters of a Redis Cluster whose replicas take over. */
+/** Finds the masters of a Redis Cluster in which replicas take over. */
 import type { ClusterNode } from '../support/cluster.js';
 import { eventually } from './world.js';
 
@@ -26,7 +26,7 @@ export async function masterOf(all: readonly ClusterNode[], slot: number): Promi
   return found as ClusterNode;
 }
 
-/** Waits until the replica of a master has every change that the master has now. The master must have one replica. */
+/** Waits until the replica of a master has all changes that the master has now. The master must have one replica. */
 export async function replicated({ client }: ClusterNode): Promise<void> {
   const offsets = async () => {
     const info = await client.info('replication');

@@ -189,7 +189,7 @@ test('if a partition cannot be moved, the command reports the reason and changes
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
   await nothingLeft();
   expect(await rows(urls[0], 'select max(shard) as shard from shard_map')).toEqual([{ shard: 2 }]);
-  // Follows the advice of the error message.
+  // Does what the error message advises.
   await rows(urls[1], "alter system set wal_level = 'logical'");
   await server.stop();
   await server.start();
@@ -246,7 +246,7 @@ const shardNow = async (partition: number): Promise<number> =>
     ?.shard ?? 0;
 
 /**
- * Starts a move that is blocked in a step, and sends the command a signal once it has reached this step. `during` runs
+ * Starts a move that is blocked in a step. Sends the command a signal when it has reached this step. `during` runs
  * while the move is blocked.
  */
 async function signalledAt(
@@ -258,7 +258,7 @@ async function signalledAt(
 ): Promise<ChildProcess> {
   const client = new pg.Client(urls[0]);
   await client.connect();
-  // A command that leaves the step waits for this lock.
+  // Takes the lock for which a command waits when it leaves the step.
   await client.query('select pg_advisory_lock(1)');
   await client.query(`
     create function hold_step() returns trigger language plpgsql as $$ begin
@@ -290,12 +290,12 @@ async function signalledAt(
 }
 
 /**
- * Starts a move and kills the command once it has reached a step. The next command can continue the move immediately.
+ * Starts a move, and kills the command when it has reached a step. The next command can continue the move immediately.
  */
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');
-    // The last statement of the killed command waits for the lock. Postgres would still execute this statement.
+    // Ends the last statement of the killed command. It waits for the lock, and Postgres would still execute it.
     const waiting = "from pg_locks where locktype = 'advisory' and not granted";
     await rows(urls[0], `select pg_terminate_backend(pid) ${waiting}`);
     await expect.poll(() => rows(urls[0], `select ${waiting}`)).toEqual([]);

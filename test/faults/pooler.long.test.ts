@@ -31,7 +31,7 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // The pool has 12 connections, more than a transaction has retries.
+    // The pool has 12 connections. These are more than the retries of a transaction.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });
@@ -60,7 +60,7 @@ test.runIf(pgbouncer)(
     for (let round = 0; round < 3; round++) {
       await postgres.halt();
       await postgres.start();
-      // Each pooled connection was checked against the server before its restart, so its next use may fail.
+      // Each pooled connection was checked before the server was restarted, so its next use may fail.
       await service.newBot(owner, 'between');
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>

@@ -1,6 +1,6 @@
 /**
- * Stops or freezes Postgres: hot calls succeed and are journaled, and control operations answer 503. Then the journal
- * drains.
+ * Stops or freezes Postgres. Hot calls succeed and are journaled, and control operations get 503. When Postgres runs
+ * again, the journal drains.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -82,7 +82,8 @@ test(
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
       async (answers) => {
-        // An operation that is not answered yet could succeed after Postgres has started.
+        // Waits for all answers first, because an operation that is not answered yet could succeed after Postgres has
+        // started.
         await answers;
         await postgres.start();
       },

@@ -1,6 +1,5 @@
 /**
- * Tests high availability of Postgres: a synchronous standby takes over under load, and DATABASE_URL names both
- * servers.
+ * Tests high availability of Postgres. DATABASE_URL names two servers, and a synchronous standby takes over under load.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';

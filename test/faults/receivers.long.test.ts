@@ -1,6 +1,6 @@
 /**
- * Tests receivers that misbehave, a wake queue that loses all its keys, and very many updates: deliveries to other bots
- * continue.
+ * Tests that deliveries to other bots continue if receivers misbehave, if the wake queue loses all its keys, or if
+ * there are very many updates.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -98,8 +98,8 @@ test(
     await talkFor(lanes, 500, amount(500, 5_000));
     await arrived(tally, lanes);
     tally.latencies();
-    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both. In
-    // the long form they last longer than an attempt that hangs.
+    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both. In the long
+    // form, a phase lasts longer than an attempt that hangs.
     const rounds = amount(1, 7);
     const p99s: Array<{ readonly calm: number; readonly beside: number }> = [];
     const calls = { calm: newHistogram(), beside: newHistogram() };
@@ -131,7 +131,7 @@ test(
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
         // Part of each delivery time is spent in the front. The latency of the calls that created the updates shows how
-        // much.
+        // large this part is.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },
@@ -140,7 +140,8 @@ test(
         atMost("other bots' p99, times that without: median of rounds", ratio, 1.2),
         atMost('longest attempt, ms', longestMs, limits.webhook_deadline_ms + 1_000),
         atMost('redirects followed', counts.target?.requests ?? 0, 0),
-        // Counts bytes in the buffers of both kernels. The bytes that the sender reads are checked in its own tests.
+        // Counts the bytes in the buffers of both kernels too. The bytes that the sender reads are checked in the tests
+        // of the sender.
         atMost('bytes of 1 GB that left the receiver', counts.flood?.bytes ?? 0, 32 * 2 ** 20),
       ],
     );
@@ -203,7 +204,7 @@ test(
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
-    // These bots need a wake-up, because no worker serves them when their users write.
+    // These bots need a wake-up, because no worker is serving them when their users write.
     const seldom = await openLanes(service, 6, 1);
     await pushTo(tally, [...busy, ...seldom]);
     const ended = new AbortController();
@@ -224,7 +225,7 @@ test(
       }
     };
     for (let n = 0; n < wipes; n++) {
-      // The pause is longer than a worker keeps serving an idle bot.
+      // The pause is longer than the time for which a worker keeps serving an idle bot.
       await sleep(2_000);
       await wipe();
       await Promise.all(seldom.map((lane) => say(service, lane)));
@@ -262,7 +263,8 @@ test(
     await Promise.all(
       lanes.map(async (lane) => {
         while (left-- > 0) {
-          // A queue keeps 100,000 updates. Sending faster than delivery would turn updates into dead letters.
+          // A queue keeps 100,000 updates. If updates were sent faster than they are delivered, some would become dead
+          // letters.
           while (said - tally.counts.taken > 20_000) await sleep(50);
           await say(service, lane);
           said++;

@@ -71,7 +71,7 @@ describe.each([
     }
   }
 
-  /** Returns the number of reads answered by the standby, and of reads that fell back to the primary. */
+  /** Returns how many reads the standby answered, and how many fell back to the primary. */
   async function counted(): Promise<{ standby: number; primary: number }> {
     const figures = await (await fetch(`${service.fronts[0].url}/metrics`)).text();
     const of = (name: string) =>

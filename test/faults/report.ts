@@ -13,7 +13,7 @@ export const long = given > 0;
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
-/** The time limit of a fault test in ms. Waits inside it have their own limits. */
+/** The time limit of a fault test in ms. Waits inside the test have their own limits. */
 export const patienceMs = long ? 6 * 3_600_000 : 300_000;
 
 export interface Goal {
@@ -26,7 +26,7 @@ export interface Goal {
 export const atMost = (what: string, figure: number, most: number): Goal => ({ what, figure, most });
 export const atLeast = (what: string, figure: number, least: number): Goal => ({ what, figure, least });
 
-/** Returns all faults that must never happen, as one figure with the goal 0. */
+/** Adds up all faults that must never happen, as one figure with the goal 0. */
 export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verdict): Goal =>
   atMost(
     'lost, doubled, reordered, invented or under a used id',

@@ -1,6 +1,6 @@
 /**
- * Restarts every front, worker and flusher cleanly behind a balancer under load. No request fails, not even long polls
- * and streams.
+ * Restarts every front, worker and flusher cleanly behind a balancer under load. No request fails. Even long polls and
+ * streams do not fail.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -75,7 +75,8 @@ function through(balancer: Balancer) {
         counts.polls++;
         return call(method, path, 'POST', { ...params, timeout: 20 });
       }
-      // Some libraries send all parameters in the query of a GET request. Balancers may repeat a GET request.
+      // Uses GET, because some libraries send all parameters in the query of a GET request, and because balancers may
+      // repeat a GET request.
       if (counts.requests % 2 === 0) return call(method, path, 'POST', params);
       counts.byQuery++;
       const query = new URLSearchParams(
@@ -166,7 +167,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const texts = books.taken.map(({ text }) => text).filter((text) => text?.startsWith('pushed'));
       const missed = pushed - new Set(texts).size;
 
-      // The stream reported each message in a person’s chat with a bot once.
+      // The stream reported each message in a person’s chat with a bot exactly once.
       const history = await world.history();
       const countUntold = () => {
         let untold = 0;

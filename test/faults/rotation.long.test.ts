@@ -103,7 +103,10 @@ function load() {
   };
 }
 
-/** Creates more bots than one batch of a rotation contains, with the keys of the first nodes. Returns their tokens. */
+/**
+ * Creates bots with the keys of the first nodes. There are more bots than fit into one batch of a rotation. Returns
+ * their tokens.
+ */
 async function crowd(client: pg.Client, count: number): Promise<string[]> {
   const secrets = createSecrets([formerPepper], [{ id: formerId, key: former.key }]);
   const { rows } = await client.query<{ id: string }>(
@@ -160,7 +163,7 @@ async function roll(running: ReturnType<typeof load>, fronts: readonly number[])
   }
 }
 
-/** Returns the logged lines, without the warning that a Redis with Sentinels causes here. */
+/** Returns the logged lines. Leaves out the warning that a Redis with Sentinels causes in this test. */
 const troublesIn = (log: string) =>
   log.split('\n').filter((line) => line !== '' && !line.includes('min-replicas-to-write'));
 
@@ -186,7 +189,7 @@ test(
     ]);
     for (const ran of [one, two].filter(({ code }) => code !== 0))
       expect(ran.log).toContain('run this command again');
-    // Some copies of the last changes may not be written yet.
+    // Waits, because some copies of the last changes may not be written yet.
     let last = await petrel(service.env, 'tokens', 'rotate-keys');
     for (let tries = 0; last.code !== 0 && tries < 10; tries++) {
       expect(last.log).toContain('run this command again');
@@ -198,8 +201,8 @@ test(
     const during = running.calls() - calls;
     const { found } = await findSecrets(service, [formerBox], []);
     expect(found).toEqual([]);
-    // The search first finds all values that are encrypted with the former key: tokens, webhooks and their copies,
-    // stored answers, the root.
+    // Before the rotation, the search finds all values that are encrypted with the former key: tokens, webhooks and
+    // their copies, stored answers, and the root.
     for (const place of [
       /table bots/,
       /table webhooks/,
@@ -265,7 +268,7 @@ test('a key rotation re-encrypts every column with encrypted values', async () =
   const known = Object.entries(boxColumns).flatMap(([table, columns]) =>
     columns.map((column) => `${table}.${column}`),
   );
-  // The outbox contains no encrypted values, only copies still to be made.
+  // The outbox contains no encrypted values. It only lists copies that must still be made.
   const boxes = rows.map(({ name }) => name).filter((name) => !/outbox/.test(name));
   expect(boxes).toEqual(known.sort());
 });

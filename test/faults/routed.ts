@@ -1,6 +1,6 @@
 /**
- * Gives each bot of a world three webhook routes. Checks that each update goes to its route, and can hold the answers of
- * the receivers.
+ * Gives each bot of a world three webhook routes. Checks that each update goes to its route. Can also hold back the
+ * answers of the receivers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Arrival, keepBooks } from '../delivery/world.js';

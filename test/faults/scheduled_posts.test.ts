@@ -28,7 +28,8 @@ test('a process that is killed after it published a post and before it marked th
     (await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/messages`))).map(
       ({ text }: { text: string }) => text,
     );
-  // The mark deletes the row. The trigger stops the process between the publication and the mark.
+  // A published post is marked by the deletion of its row. The trigger stops the process between the publication and
+  // this deletion.
   await client.query(`
     create function stop_mark() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return old; end $$;
     create trigger stop_mark before delete on scheduled_posts for each row execute function stop_mark()`);

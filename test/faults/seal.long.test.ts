@@ -1,6 +1,6 @@
 /**
- * Tests that a start after `petrel redis seal` and SHUTDOWN skips no ids and logs no warning, and that every other
- * start does both.
+ * Tests that a start after `petrel redis seal` and SHUTDOWN skips no ids and logs no warning. Every other start skips
+ * ids and logs a warning.
  */
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { durableRedis } from './backends.js';
 
-/** The warning of a possible or a proven loss. */
+/** Matches the warning about a possible or a proven loss. */
 const warning = /Redis (was restarted, replaced or moved|lost acknowledged changes)/;
 let redis: Awaited<ReturnType<typeof durableRedis>>;
 let service: Service;
@@ -86,7 +86,7 @@ test('a start skips ids if Redis was killed after the seal and lost its latest w
   await stopRoles();
   expect((await seal()).code).toBe(0);
   await redis.kill();
-  // Cuts off the seals of all partitions and the last change before the seals.
+  // Removes the seals of all partitions and the last change before the seals from the end of the file.
   cutTail(6_000);
   await redis.start();
   await startRoles();

@@ -1,6 +1,6 @@
 /**
- * Searches for secrets where none may be stored: memory and append-only file of Redis, every column of Postgres, logs
- * of roles.
+ * Searches for secrets in places where none may be stored: the memory and the append-only file of Redis, every column
+ * of Postgres, and the logs of roles.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

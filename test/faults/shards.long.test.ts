@@ -53,7 +53,7 @@ const stored = (bot: TestBot) =>
     bot.id,
   );
 
-/** Waits until Postgres has every acknowledged message, plus the message that opened each chat. */
+/** Waits until Postgres has every acknowledged message, and for each chat the message that opened it. */
 async function drained(): Promise<void> {
   for (const bot of bots)
     await expect
@@ -65,7 +65,8 @@ const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => s
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 
 /**
- * The wrong texts: texts in the ledger that people read never or more than once, and texts that are not in the ledger.
+ * Returns the wrong texts. These are texts in the ledger that people did not read or read more than once, and texts
+ * that are not in the ledger.
  */
 async function lost(of: Service = service): Promise<Goal> {
   let wrong = 0;

@@ -1,4 +1,7 @@
-/** File systems of a few megabytes that a test may fill, and servers on them that are restarted whenever they exit. */
+/**
+ * Provides file systems of a few megabytes that a test may fill. Servers on these file systems are restarted whenever
+ * they exit.
+ */
 import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * A receiver for many bots, and people who write to them. For any number of updates it keeps only counters:
- * the next number expected in each chat, and latencies. A message’s text is `<number> <time when it was
+ * A receiver for many bots, and people who write to them. The receiver keeps only counters, even for very many updates:
+ * the next number expected in each chat, and latencies. The text of a message is `<number> <time at which it was
  * sent>`.
  */
 import { setMaxListeners } from 'node:events';
@@ -20,7 +20,7 @@ export interface Counts {
   /** The number of updates accepted for the first time, in order. */
   readonly taken: number;
   readonly doubled: number;
-  /** The number of updates accepted while an earlier update of their chat had not been accepted. */
+  /** The number of updates that were accepted before an earlier update of the same chat. */
   readonly early: number;
 }
 
@@ -85,7 +85,7 @@ export async function openLanes(service: Service, bots: number, people: number):
     Array.from({ length: bots }, () => service.newBot(users[0] as TestUser, 'counted')),
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
-  // If all bots were created at the same time, calls would wait too long for connections to Postgres.
+  // Opens ten chats at a time. Otherwise calls would wait too long for connections to Postgres.
   for (let i = 0; i < lanes.length; i += 10)
     await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;

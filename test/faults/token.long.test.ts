@@ -1,5 +1,5 @@
 /**
- * Tests that no front accepts an old token once the call that replaced it has answered, not even a front that was
+ * Tests that no front accepts an old token after the call that replaced it was answered. This includes a front that was
  * frozen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,8 +26,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // A front that has known this Redis for less than one lease waits for a whole lease. Other nodes may not be listed
-  // yet.
+  // A front that has known this Redis for less than one lease waits for a whole lease, because other nodes may not be
+  // listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -42,7 +42,8 @@ interface Call {
 }
 
 /**
- * Makes about 330 calls per second to each front until stopped, whether they are answered or not, with at most 20 open.
+ * Makes about 330 calls per second to each front until stopped, whether or not they are answered. At most 20 calls are
+ * open at a time.
  */
 function hammer(
   bot: TestBot,
@@ -93,8 +94,8 @@ async function replaceUnderLoad(frozen: number | null) {
   const load = hammer(bot, ended.signal);
   await sleep(800);
   if (frozen !== null) {
-    // Opens connections in advance. When the front resumes, it reads requests on open connections before requests on
-    // new connections.
+    // Opens the connections in advance, because a front that resumes reads requests on open connections before requests
+    // on new connections.
     await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
     service.fronts[frozen]?.pause();
   }
@@ -134,7 +135,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** Calls sent before the answer and answered after it may have either result. */
+    /** A call that was sent before the answer and answered after it may have either result. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -148,7 +149,7 @@ async function replaceUnderLoad(frozen: number | null) {
 }
 
 const rounds = amount(1, 5);
-/** The maximum number of rounds, because a busy machine may be slow in one round. */
+/** The maximum number of rounds. There can be several, because a busy machine may be slow in one round. */
 const triesMax = 5;
 
 test(
@@ -199,7 +200,7 @@ test(
     const bot = await service.newBot(owner, 'secret');
     tokens.push(bot.token);
     await service.openChat(owner, bot);
-    // A log might contain the path of failed requests and of requests with a wrong method.
+    // A log might contain the paths of failed requests, and of requests with a wrong method.
     await service.bot(bot, 'noSuchMethod');
     await service.bot(bot, 'sendMessage', { chat_id: 'x' });
     await service.bot(`${bot.token}x`, 'getMe');
@@ -234,7 +235,7 @@ test(
     const lines = service.fronts[0]
       .log()
       .split('\n')
-      // Only the end of a long log is kept, so its first line may be incomplete.
+      // Skips the first line, which may be incomplete because only the end of a long log is kept.
       .filter((line) => line.startsWith('{"level"') && line.includes('"msg":"request"'))
       .map((line) => JSON.parse(line));
     const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
@@ -251,8 +252,8 @@ test(
       atMost('places with a token in plain text', found.length, 0),
     ]);
     expect(found).toEqual([]);
-    // Checks that the search finds values that are stored. A copy in Redis may have expired, so the test reads the
-    // profile, which restores the copy.
+    // Checks that the search finds values that are stored. Reads the profile first, because this restores the copy in
+    // Redis, which may have expired.
     await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
     const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
     for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {

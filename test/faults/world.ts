@@ -1,4 +1,4 @@
-/** People, bots, direct chats and groups under load, with a ledger of every answer and every update. */
+/** Puts load on people, bots, direct chats and groups. Keeps a ledger of every answer and every update. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
@@ -19,7 +19,7 @@ interface Lane {
 }
 
 export interface LoadOptions {
-  /** The number of calls that must be acknowledged, over all senders. */
+  /** How many calls must be acknowledged, counted over all senders. */
   readonly count: number;
   /** Returns the index of the front for an attempt. Attempts count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
@@ -39,7 +39,7 @@ export interface World {
   readonly users: readonly TestUser[];
   readonly bots: readonly TestBot[];
   readonly groups: readonly number[];
-  /** Every sender makes its calls one after the other, and repeats each until it is acknowledged. */
+  /** Every sender makes its calls one after the other, and repeats each call until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
   /**
    * Waits until every sender got an acknowledgement. Until then, a call may read from Postgres. Later calls of the load
@@ -66,8 +66,8 @@ export interface World {
 const lingerMs = 1_500;
 
 /**
- * Waits until no changed record waits for the refresh of its copy in Redis. A late refresh may remove a copy. If Postgres
- * fails then, the next call that needs the copy gets 503.
+ * Waits until the copies of all changed records in Redis are refreshed. A late refresh may remove a copy, and if
+ * Postgres fails after that, the next call that needs the copy gets 503.
  */
 async function copiesRefreshed(service: Service): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
@@ -80,8 +80,8 @@ async function copiesRefreshed(service: Service): Promise<void> {
 }
 
 /**
- * Creates three bots and six people, each with a direct chat with one bot. Creates two groups of all people with two
- * bots each.
+ * Creates three bots and six people. Each person has a direct chat with one of the bots. Also creates two groups, each
+ * with all people and two bots.
  */
 export async function createWorld(service: Service): Promise<World> {
   const owner = await service.newUser('owner');
@@ -191,8 +191,8 @@ export async function createWorld(service: Service): Promise<World> {
   }
 
   function hear(bot: number, { update_id: updateId, message }: Answer['body']): void {
-    // Joining and starting also cause membership updates. The ledger counts only messages.
-    // Service messages have no text.
+    // Counts only messages with a text. A join or a start also causes membership updates, and service messages have no
+    // text.
     if (message?.text === undefined || message.text === '/start') return;
     const { id, type } = message.chat;
     const chat = type === 'private' ? `${bot}.${id}` : `${id}`;
@@ -250,7 +250,7 @@ export async function createWorld(service: Service): Promise<World> {
             list.every(({ text }) => !hears(id, chat, text) || received.has(text)),
           );
         });
-      // The verdict counts updates that did not arrive in time.
+      // Continues after the time limit, because the verdict counts updates that did not arrive in time.
       if (polling || pushing) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
       await sleep(lingerMs);
       await stop();

@@ -1,4 +1,4 @@
-/** Tests that a hostile upload cannot hang or end the process while it is measured. */
+/** Tests that a hostile upload cannot hang or end the process that measures it. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
  * Removes the metadata of randomly damaged pictures and compares the decoded pixels before and after. A photo that a
- * program can show must look the same without its metadata.
+ * program can show must look the same after the metadata is removed.
  */
 import fc from 'fast-check';
 import sharp, { type Sharp } from 'sharp';
@@ -93,7 +93,7 @@ test.each(Object.entries(formats))('a damaged %s looks the same without its meta
       const given = damaged(file, damages);
       const left = withoutMetadata(given);
       if (left === undefined) return;
-      // The end of the file may be missing in the result if the compressed data contain the beginning of a long block.
+      // If the compressed data contain the beginning of a long block, the result may lack the end of the file.
       const before = await shown(given, 'error');
       if (before !== null) expect(await shown(left, 'none')).toEqual(before);
     }),

@@ -11,7 +11,7 @@ import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
 import { VirtualTime } from '../support/virtual_time.js';
 
-// The samples are encoded first, because the picture maker disables decoders that it does not need.
+// Encodes the samples first, because the picture maker disables decoders that it does not need.
 const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
@@ -163,7 +163,7 @@ const svg = `<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/
 const failed = 'Bad Request: IMAGE_PROCESS_FAILED';
 const form = 'Bad Request: picture must be a PNG, JPEG or WebP image';
 
-/** Makes a picture whose header declares a larger size than its data has. */
+/** Makes a picture whose header declares a larger size than the data have. */
 const bomb = (width: number, height: number) => png(8, 8, [width, height]);
 
 describe.each(['avatar', 'start_picture'] as const)('hostile files as %s', (kind) => {

@@ -1,4 +1,4 @@
-/** Types for the part of s3rver that tests use; the package has none. */
+/** Declares types for the part of s3rver that tests use, because the package has none. */
 declare module 's3rver' {
   export default class S3rver {
     constructor(options: Readonly<Record<string, unknown>>);

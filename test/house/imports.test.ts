@@ -17,7 +17,7 @@ interface Import {
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
-  // The browser's code is a separate program, which imports nothing from the server.
+  // The code for browsers is a separate program. It imports nothing from the server.
   .filter((file) => !file.startsWith('web/client/'));
 
 function importsOf(file: string, text: string): Import[] {
@@ -88,12 +88,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  // The code of a kind of content may import the stored form of content, and nothing else from the store.
+  // From the store, the code of a kind of content may import only the stored form of content.
   content: (to, typeOnly) => typeOnly && /^store\/core\/(codec|poll_record)\.ts$/.test(to),
   wire: (to) => /^(content|rules|errors)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^errors$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors)$/.test(folderOf(to)),
-  // Records are encoded by one codec, and the settings choose the storage.
+  // One codec encodes the records, and the settings choose the storage.
   files: (to) => /^(errors|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
   redis: (to) =>
     /^errors$/.test(folderOf(to)) || /^(obs\/distribution|rules\/(versions|connection_causes))\.ts$/.test(to),
@@ -105,17 +105,17 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^store\/(core\/(keys|codec|groups|poll_record|flush_hints|queue_ids)|limits)\.ts$/.test(to),
   // `endpoints` defines the interface that this folder implements.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  // `endpoints` defines the interface through which it queries this folder.
+  // `endpoints` uses this folder only through an interface that it defines itself.
   push: (to, typeOnly) =>
     /^(content|store|delivery|errors)$/.test(folderOf(to)) ||
     to === 'rules/shown_text.ts' ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // The endpoints define the interface through which they query this folder.
+  // The endpoints use this folder only through an interface that they define themselves.
   previews: (to, typeOnly) =>
     /^(delivery|store|errors)$/.test(folderOf(to)) ||
     /^(rules\/(page_url|shown_text|token)|server\/(timed_)?turns)\.ts$/.test(to) ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // The endpoints define the interface through which owners send pings.
+  // The interface through which owners send pings is defined by the endpoints.
   delivery: (to, typeOnly) =>
     /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) ||
     /^rules\/(ports|retry_policy)\.ts$/.test(to) ||
@@ -201,7 +201,10 @@ describe.each([...new Set(files.map(folderOf))])('imports of %s', (folder) => {
   });
 });
 
-/** The parts of the store, from the lowest: each may import only those before it. Only `store.ts` may import all. */
+/**
+ * The parts of the store, beginning with the lowest. Each part may import only the parts before it. Only `store.ts` may
+ * import all parts.
+ */
 const storeRooms = [
   ...[
     'core',
@@ -310,7 +313,7 @@ test('the files in src/rules do no I/O', () => {
 
 test('only config reads environment variables, and only programs that start servers pass them on', () => {
   const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
-  // The HTTP engine takes a setting from the environment only, so `http/engine.ts` sets this variable.
+  // `http/engine.ts` sets this variable, because the HTTP engine takes the setting only from the environment.
   const allowed = /^(config\/config\.ts$|http\/engine\.ts$|dev\/|testing\/)/;
   expect(readers.filter((file) => !allowed.test(file))).toEqual([]);
 });

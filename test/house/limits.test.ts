@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 
-/** The longest pause of a waiting poll with a consumer name. */
+/** The longest pause of a waiting poll that has a consumer name. */
 const consumerPauseMsMax = Math.max(
   limits.consumer_step_ms_min,
   limits.consumer_pause_ms * limits.consumers_max,

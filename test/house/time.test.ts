@@ -6,9 +6,12 @@ import { describe, expect, test } from 'vitest';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
-/** The files that call the clock, the timers and the random number generators of the system. */
+/** The only files that may call the clock, the timers and the random number generators of the system. */
 const owners = ['time.ts', 'random.ts'];
-/** Separate programs: the code of browsers and test runners, clients of any server, and the development servers. */
+/**
+ * The folders of separate programs: the code of browsers and test runners, clients of any server, and the development
+ * servers.
+ */
 const outside = /^(web\/client|conformance|loadtest|dev|testing)\//;
 
 const calls = [

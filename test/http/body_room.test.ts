@@ -43,7 +43,7 @@ test('uploads that never finish are refused before they fill the memory', async 
   expect(limits.body_bytes_max).toBe(mebibyte);
   const sent: RawClient[] = [];
   for (let n = 0; n < 3; n++) sent.push(await begin(3 * mebibyte, 4 * mebibyte, upload));
-  // The upload whose bytes arrive last is refused.
+  // Of the uploads, the one whose bytes arrive last is refused.
   const refused = () => sent.filter(({ statuses }) => statuses.length > 0);
   await sent[0]?.until(() => refused().length > 0);
   expect(refused().map(({ statuses }) => statuses)).toEqual([[429]]);
@@ -51,7 +51,7 @@ test('uploads that never finish are refused before they fill the memory', async 
   const open = sent.filter(({ statuses }) => statuses.length === 0);
   const call = await answered(await begin(mebibyte, mebibyte));
   expect(call.statuses).toEqual([200]);
-  // The memory of answered requests and of broken connections has been freed.
+  // Shows that the memory of answered requests and of broken connections has been freed.
   await open[0]?.send(Buffer.alloc(mebibyte, 'x'));
   await answered(open[0] as RawClient);
   expect(open[0]?.statuses).toEqual([200]);
@@ -131,7 +131,7 @@ describe('each caller can use only a limited share of the memory for request bod
     for (let n = 0; n < 3; n++)
       sent.push(await beginAt(admitting.port, '/waiting', large - 1, large, upload, from('a')));
     await sleep(300);
-    // Uploads that wait for a token check do not use the memory of other callers of the same address.
+    // Uploads that wait for a token check do not use the memory of other callers at the same address.
     const stranger = await beginAt(admitting.port, '/stranger', mebibyte, mebibyte, from('a'));
     expect((await answered(stranger)).statuses).toEqual([200]);
     expect(sent.map(({ statuses }) => statuses)).toEqual([[], [], []]);

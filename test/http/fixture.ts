@@ -56,7 +56,7 @@ export class RawClient {
     });
   }
 
-  /** The text received so far, without the headers with the time and the engine's name. */
+  /** The text received so far. Leaves out the headers that contain the time and the name of the engine. */
   get text(): string {
     return this.bytes.replace(/(?:Date|uWebSockets): [^\r]*\r\n/g, '');
   }

@@ -86,7 +86,7 @@ describe('over connections', () => {
     await fixture.server.close();
   });
 
-  /** Sends a request and reads nothing of the reply except what the kernel buffers. */
+  /** Sends a request but reads nothing of the reply. Only the kernel buffers a part of the reply. */
   async function slow(caller: number, headers: readonly string[], sent = ''): Promise<RawClient> {
     const client = new RawClient(fixture.port);
     client.socket.pause();

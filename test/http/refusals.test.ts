@@ -1,6 +1,6 @@
 /**
- * Tests requests that are malformed, ambiguous, too large or too slow. After each one the server process must still
- * answer.
+ * Tests requests that are malformed, ambiguous, too large or too slow. After each such request, the server process must
+ * still answer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -65,7 +65,7 @@ describe('a request with an ambiguous head is refused', () => {
       await client.send(head);
       await client.untilClosed();
       expect(fixture.seen).toEqual([]);
-      // When both lengths are given, an engine may close the connection before it has sent the answer.
+      // If a request has both lengths, an engine may close the connection before it has sent the answer.
       if (name.startsWith('both lengths') && client.text === '') return;
       expect(client.statuses).toEqual([400]);
       expect(client.text.toLowerCase()).toContain('connection: close');

@@ -1,6 +1,4 @@
-/**
- * Tests replies from a source stream: the bytes sent, the read-ahead for a slow client, and the end of a reply.
- */
+/** Tests replies from a source stream: the sent bytes, the read-ahead for a slow client, and the end of a reply. */
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
@@ -117,7 +115,7 @@ test('a source stream is read only as fast as the client reads', async () => {
   await serve((request) => request.replyStream({ status: 200, headers, length: total, body: one.stream }));
   const client = new RawClient(fixture.port);
   clients.push(client);
-  // The test reads the socket itself, because the client of the fixture would keep everything as text.
+  // Reads the socket itself, because the client of the fixture would keep everything as text.
   client.socket.removeAllListeners('data');
   client.socket.pause();
   client.socket.write(headOf('GET /'));

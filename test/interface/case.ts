@@ -1,6 +1,6 @@
 /**
- * The tools of one test row: new bots and chats, calls that alternate between two fronts, and a dump of all visible
- * state.
+ * Provides the tools of one test row: new bots and chats, calls that alternate between two fronts, and a dump of all
+ * visible state.
  */
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -96,9 +96,12 @@ export interface Case extends People {
   hook(answer?: Hook['answer']): Hook;
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
-  /** Returns everything that people and bots can see of the row's chats, posts and bots. */
+  /** Returns everything of the row's chats, posts and bots that people and bots can see. */
   state(): Promise<Result>;
-  /** Waits until the data of this row is in Postgres, then removes its keys from Redis. Returns the number of keys. */
+  /**
+   * Waits until the data of this row are in Postgres. Then removes the keys of these data from Redis. Returns the
+   * number of keys.
+   */
   evict(): Promise<number>;
 }
 
@@ -282,7 +285,7 @@ export function createCase(world: World, people: People): Case {
           answered(() => get(each, 'getWebhookInfo')),
         ]),
       ]);
-      // Only the date differs between the headers of equal answers, so headers are left out.
+      // Leaves out the headers, because only the date differs between the headers of equal answers.
       return seen.map((one) => ('headers' in one ? { status: one.status, body: one.body } : one));
     },
     evict: () => world.eviction.evict(names),

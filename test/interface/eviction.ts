@@ -6,7 +6,7 @@ import { type ChatRef, makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 
-/** Keys that Redis may evict, because Postgres has their data. */
+/** The keys that Redis may evict, because their data are in Postgres. */
 const evictable =
   /^\{[^}]+\}:(bot|webhook|user|memberships|commands|descriptions|member|administrators|name|post|acted|poll|voted|chat|msg):([^:.]+)/;
 const wait_ms_max = 15_000;
@@ -15,7 +15,8 @@ const keys = makeKeys(64);
 export interface Eviction {
   /**
    * Evicts all keys of these ids and usernames that have a deadline. Returns the number of evicted keys. The flusher
-   * sets the deadline of a key once its last version is in Postgres, so this waits for the flusher. Fails after 15 s.
+   * sets the deadline of a key when the last version is in Postgres, so this function waits for the flusher. Fails
+   * after 15 s.
    */
   evict(names: ReadonlySet<string>): Promise<number>;
   /** Waits until a message was flushed. Then sets its date to `date` (Unix seconds) in Redis and in Postgres. */
@@ -29,7 +30,7 @@ const belongs = (key: string, names: ReadonlySet<string>): boolean =>
     ?.split(/[:.]/)
     .some((part) => names.has(part)) ?? false;
 
-/** Returns a copy of a record with another date: the 32-bit number after format and version. */
+/** Returns a copy of a record with another date. The date is the 32-bit number after format and version. */
 function redated(record: Buffer, date: number): Buffer {
   const at = record.indexOf(0xce, 2);
   const age_s = Math.floor(Date.now() / 1000) - record.readUInt32BE(at + 1);

@@ -105,14 +105,14 @@ const envelopes: readonly Row[] = [
   }),
 ];
 
-/** Fields of getMe that client libraries read, but that the interface does not list (behaviour §2). */
+/** Fields of getMe that client libraries read although the interface does not list them (behaviour §2). */
 export const abilities = {
   can_join_groups: true,
   can_read_all_group_messages: true,
   supports_inline_queries: false,
 };
 
-/** The three texts, their setters and getters, and where people see them. */
+/** The three texts, with their setters and getters, and with the places where people see them. */
 const identityTexts = [
   { field: 'name', set: 'setMyName', get: 'getMyName', page: 'name' },
   { field: 'description', set: 'setMyDescription', get: 'getMyDescription', page: 'description' },

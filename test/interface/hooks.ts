@@ -1,4 +1,4 @@
-/** Webhook receivers for rows: one HTTPS server, with a separate path for each receiver. */
+/** Provides webhook receivers for rows. One HTTPS server has a separate path for each receiver. */
 import type { IncomingMessage } from 'node:http';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
@@ -24,7 +24,7 @@ export interface Hook {
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
   readonly mostOpen: number;
-  /** The times at which a connection was closed without an answer, by the monotonic clock, in ms. */
+  /** The times at which a connection was closed without an answer, in ms of the monotonic clock. */
   readonly givenUp: readonly number[];
   /** Decides how requests are answered. A test may replace this function at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;

@@ -1,4 +1,4 @@
-/** Lists the rows of the interface that have no test, because Petrel does not have their method or endpoint. */
+/** Lists the rows of the interface that have no test. Petrel does not have the methods and endpoints of these rows. */
 
 export interface LeftOut {
   readonly row: string;

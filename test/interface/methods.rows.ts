@@ -1,4 +1,7 @@
-/** Test rows for interface §4.3: every bot method with the HTTP verb of its row and every field of its request. */
+/**
+ * Test rows for interface §4.3. They cover every bot method, with the HTTP verb of its row and every field of its
+ * request.
+ */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';
 import { abilities } from './fields.rows.js';
@@ -111,7 +114,10 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id };
 }
 
-/** An edit of the bot's own message. `shown` contains its fields afterwards, other than sender, chat, id and dates. */
+/**
+ * An edit of the bot's own message. `shown` contains the fields of the message after the edit, except sender, chat, id
+ * and dates.
+ */
 const edit = (title: string, arrange: typeof sentText, method: string, given: object, shown: object) =>
   row({
     title,

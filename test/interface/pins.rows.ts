@@ -1,4 +1,6 @@
-/** Test rows on pins (interface §3), on the methods that set them (§4.3), and on the service message (§6). */
+/**
+ * Test rows on pins (interface §3), on the methods that set pins (§4.3), and on the service message about a pin (§6).
+ */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';
 import { bad, ok, type Row, row } from './row.js';
@@ -20,9 +22,7 @@ interface Pinned extends Direct {
   readonly b: number;
 }
 
-/**
- * Creates a direct chat with two messages and pins the given messages in this order. The bot has no pending updates.
- */
+/** Creates a direct chat with two messages. Pins the given messages in their order. The bot has no pending updates. */
 const chatWith =
   (...pinned: ReadonlyArray<'a' | 'b'>) =>
   async (c: Case): Promise<Pinned> => {
@@ -34,7 +34,7 @@ const chatWith =
     return { ...at, ...both };
   };
 
-/** Returns the pinned message as the bot and Ann see it, or undefined for none. */
+/** Returns the pinned message as the bot and Ann see it, or undefined if no message is pinned. */
 async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefined> {
   const { pinned_message: shown } = await c.result(bot, 'getChat', { chat_id: chat });
   const { pinned_message: seen } = await c.appResult(c.ann, 'GET', `/api/chats/${bot.id}`);
@@ -45,7 +45,7 @@ async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefine
 const pinnedA = ({ bot, a }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, a), text: 'A' });
 const pinnedB = ({ bot, b }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, b), text: 'B' });
 
-/** Checks the update the bot gets about its own pin, and the message Ann sees. */
+/** Checks the update that the bot gets about its own pin, and the message that Ann sees. */
 async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
   const expected = { ...botMessage(at.bot, c.ann), pinned_message: of };
   expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: expected }]);
@@ -293,7 +293,8 @@ const events: readonly Row[] = [
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
       const expected = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
       expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: expected }]);
-      // The other bot got no update about the pin, because its first update is the later message from a person.
+      // Shows that the other bot got no update about the pin. Its first update is about the later message from a
+      // person.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);
     },

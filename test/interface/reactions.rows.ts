@@ -127,7 +127,7 @@ const transitionRows = transitions.map(({ title, arrange, verb, path, emoji, all
       const left = [...all(c.ann, c.ben)];
       const listed = await c.appResult(c.ann, 'GET', at.path);
       expect([listed.reactions, listed.liked_by_me]).toEqual([left, own.includes(heart)]);
-      // For a viewer who has not reacted, the list begins with the latest users.
+      // If the viewer has not reacted, the list begins with the latest users.
       await everybodySees(c, at, left);
     },
   }),

@@ -22,7 +22,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id: sent.message_id };
 }
 
-/** Each edit method with the message that the method edits; `first` is the edit before the tested one. */
+/** Each edit method, with the message that it edits. `first` is the edit before the tested one. */
 const edits = [
   {
     ...{ method: 'editMessageText', sent: sentText, first: { text: 'First' }, given: { text: 'Second' } },
@@ -117,7 +117,10 @@ const types: readonly Row[] = [
   }),
 ];
 
-/** The role of the bot in the chat where the owner wrote, for §7 "another user's message without admin rights". */
+/**
+ * The role of the bot in the chat in which the owner wrote a message. Used for §7 "another user's message without admin
+ * rights".
+ */
 const roles = [
   ['a member of the group', 'group', undefined],
   ['an administrator of the group with only can_pin_messages', 'group', { can_pin_messages: true }],
@@ -183,7 +186,7 @@ const oldOfOthers = row({
   answer: () => bad(texts.cantEdit),
 });
 
-/** Lengths count code points (§8). Those outside the basic plane take two UTF-16 units. */
+/** Lengths count code points (§8). Code points outside the basic plane take two UTF-16 units. */
 const characters = [
   ['in the basic plane', 'я'],
   ['outside the basic plane', '𝒳'],

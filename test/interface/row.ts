@@ -1,11 +1,17 @@
-/** A row of the table tests one sentence of the interface: one call, and everything it must cause. */
+/**
+ * Defines a row of the table. A row tests one sentence of the interface: one call, and everything that the call must
+ * cause.
+ */
 import type { Answer } from '../support/service.js';
 import type { Case } from './case.js';
 
 export interface Row<T = unknown> {
-  /** The title begins with the section of the interface. It states the state before, the call, and the state after. */
+  /**
+   * The title begins with the section of the interface. It names the state before the call, the call, and the state
+   * after the call.
+   */
   readonly title: string;
-  /** Creates the data that the call needs. The other parts get the result. */
+  /** Creates the data that the call needs. The other functions of the row get the result. */
   arrange(c: Case): Promise<T>;
   act(c: Case, at: T): Promise<Answer>;
   /**
@@ -27,7 +33,7 @@ export interface Row<T = unknown> {
   after?(c: Case, at: T, answer: Answer): Promise<void>;
 }
 
-/** Makes a row whose parts agree on the result of `arrange`. */
+/** Makes a row. Its functions agree on the type of the result of `arrange`. */
 export const row = <T>(given: Row<T>): Row => given as unknown as Row;
 
 export const ok = (result: unknown) => ({ ok: true, result });

@@ -70,7 +70,7 @@ export const videoUrl = 'https://example.org/film.mp4';
 
 const file = { file_id: expect.any(String), file_unique_id: expect.any(String) };
 
-/** A photo by URL, whose size is unknown. */
+/** A photo that was sent by URL. Its size is unknown. */
 export const photo = [{ ...file, width: 0, height: 0 }];
 export const video = { ...file, width: 0, height: 0, duration: 0 };
 

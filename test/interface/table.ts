@@ -12,8 +12,8 @@ import { rows } from './rows.js';
 type Cool = () => Promise<void>;
 
 /**
- * The number of concurrent rows. Many rows only wait: for the second between two edits, or for all nodes to drop a
- * token.
+ * The number of concurrent rows. Many rows only wait until a second has passed between two edits, or until all nodes
+ * have dropped a token.
  */
 const concurrent = 24;
 
@@ -30,7 +30,7 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   const isLate = () => performance.now() - arranged > holds_ms && attempt < attemptsMax;
   if (isLate()) return run(row, c, cool, attempt + 1);
   const given = await row.act(c, at);
-  // On a busy machine, the call may arrive too late.
+  // Repeats the row, because the call may arrive too late on a busy machine.
   if (isLate()) return run(row, c, cool, attempt + 1);
   expect(given.body).toEqual(expected);
   expect(given.status).toBe(code ?? 200);
@@ -53,8 +53,8 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
   let hooks: Hooks;
   let world: World;
   /**
-   * The people who are not in use by a running row. Rows must not share people, because evicting a person's data for
-   * one row would affect the other row.
+   * The people who are not in use by a running row. Rows must not share people. If a person's data were evicted for one
+   * row, the other row would be affected.
    */
   const free: People[] = [];
   const early = rows.filter((row) => row.early);
@@ -72,7 +72,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
     for (const row of early) {
       const c = createCase(world, await makePeople(world));
       const at = row.arrange(c);
-      // The failing row reports the error, so it is ignored here.
+      // Ignores the error here, because the failing row reports it.
       at.catch(() => undefined);
       begun.set(row, { c, at });
     }

@@ -1,6 +1,6 @@
 /**
- * Tests which Postgres servers a node uses while Redis is unavailable. Only Redis can tell whether a server has the
- * latest commits.
+ * Tests which Postgres servers a node uses while Redis is unavailable. Only Redis knows whether a server has the latest
+ * commits.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { History } from '../../src/journal/history.js';

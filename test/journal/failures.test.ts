@@ -92,7 +92,7 @@ const countRows = async (): Promise<number> => {
 };
 
 /**
- * Sends until stopped, at least 2,000 and at most `max` messages. Sends are numbered by the sequence `s` of the chat.
+ * Sends messages until stopped, at least 2,000 and at most `max`. The sequence `s` of the chat numbers the messages.
  */
 async function writeUntil(stopped: () => boolean, max: number): Promise<number> {
   let changes = 0;
@@ -113,8 +113,8 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
 }
 
 /**
- * Changes older messages first and then the last message in each chat. `s` and `v` of the chat then belong to the last
- * message.
+ * Changes older messages first and then the last message in each chat. The fields `s` and `v` of the chat then belong
+ * to the last message.
  */
 async function editAndDelete(perBot: number): Promise<void> {
   for (let bot = 100_000; bot < 100_024; bot++) {
@@ -152,7 +152,7 @@ describe('a killed flusher', () => {
         const writing = writeUntil(() => over, 60_000);
         for (let kills = 0; kills < 6; kills++) {
           await start();
-          // Without this removal, the next flusher would wait until the lease and the heartbeat of the dead flusher
+          // Removes the lease and the heartbeat of the dead flusher. Otherwise the next flusher would wait until they
           // expire.
           await node.connection.client.del(...[0, 1, 2, 3].map((p) => node.keys.flushLease(p)));
           await node.connection.client.del(node.keys.flushers());
@@ -229,7 +229,7 @@ describe('when Postgres fails', () => {
     await other.query('update messages set deleted_at = null where message_id = 2');
     await putMessage(node, chat, 1, 'one, edited');
     await putMessage(node, chat, 2, 'two, edited');
-    // Both entries exist before the flusher starts, so that they form one batch.
+    // Creates both entries before the flusher starts, so that they form one batch.
     node.flusher().start();
     const waiting = statement(
       'test_waiting',
@@ -237,8 +237,8 @@ describe('when Postgres fails', () => {
     );
     await eventually('flusher waits', async () => (await node.pool.query(waiting)).count === 1);
     expect(node.pool.retries()).toBe(0);
-    // The other session holds row 2 and requests row 1. Only the flusher detects the deadlock, so Postgres aborts the
-    // flusher's transaction.
+    // The other session holds row 2 and requests row 1. Only the session of the flusher detects the deadlock, so
+    // Postgres aborts the flusher's transaction.
     await other.query('update messages set deleted_at = null where message_id = 1');
     await eventually('ended', () => node.pool.retries() >= 1);
     await other.query('commit');

@@ -128,7 +128,7 @@ describe('the flusher writes journals to Postgres', () => {
     flusher.start();
     await place.reached;
     await putMessage(node, chat, 2, 'edited');
-    // The flusher is stopped here, because a second batch would set the time to live of the edited message too.
+    // Stops the flusher, because a second batch would set the time to live of the edited message too.
     const stopped = flusher.stop();
     place.open();
     await stopped;
@@ -296,7 +296,7 @@ describe('if an old batch is written again, it replaces no newer record', () => 
     const marks = (await node.pool.query(watermarks)).rows.map((row) => row.flushed_version);
     expect(texts(rows)).toEqual([null, 'edited']);
 
-    // The stream refuses ids below its last one, so the old batch needs a new stream.
+    // Creates a new stream for the old batch, because a stream refuses ids below its last id.
     const again = client.multi().del(journal);
     for (const [id, fields] of old) again.xadd(journal, id, ...fields);
     expect((await again.xlen(journal).exec())?.at(-1)).toEqual([null, 2]);

@@ -1,5 +1,5 @@
 /**
- * Tests that nodes use the current one of two Postgres servers with a common past, and refuse the replaced one. Two
+ * Tests two Postgres servers with a common past. Nodes use the current server and refuse the replaced one. Two
  * databases simulate the servers.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -116,7 +116,7 @@ it('a revocation that is stored only on a replaced Redis is repeated on the curr
   await former.db.query('select 1').catch(() => {});
   await former.db.query('select 1');
   former.away = true;
-  // The revocation is committed, but no other process knows of it.
+  // The revocation is committed, but no other process knows about it.
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');

@@ -1,6 +1,6 @@
 /**
- * Tests whether a node uses, adopts or refuses a Redis, by the names in Redis and Postgres. Also tests how a node
- * checks the masters of a cluster.
+ * Tests whether a node uses, adopts or refuses a Redis. This depends on the names in Redis and Postgres. Also tests how
+ * a node checks the masters of a cluster.
  */
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type Adoption, decide, Identity, type RedisIdentity } from '../../src/journal/identity.js';

@@ -69,8 +69,8 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);
-  // A call that settles a batch passes the keys of all messages. This key is deleted, so that it is on neither server
-  // during the move.
+  // Deletes this key, so that it is on neither server during the move. A call that settles a batch passes the keys of
+  // all messages.
   await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
   await cluster.beginMove(slot, from, to);
   for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));
@@ -86,7 +86,7 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
     await eventually('the other partitions are settled', () => flusher.stats().entries >= count);
     expect(flusher.stats().entries).toBe(count);
     expect(await lengthOf(stuck)).toBe(30);
-    // The delayed partition may reach Postgres and its first error after the other partitions are settled.
+    // The delayed partition may be flushed, and have its first error, after the other partitions are settled.
     await eventually('the journal could not be trimmed', () => refused.length > 0);
     await eventually('all rows are written', async () => (await messageRows(pool)).length === count + 30);
 

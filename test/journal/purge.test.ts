@@ -118,7 +118,7 @@ test('the purge removes the reactions and counts of deleted posts before the pos
     select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
     where u <= 1000 or (partition, number) = (1, 7)`);
   await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
-  // Without statistics, each chunk reads all reactions. This takes minutes on a busy machine.
+  // Collects statistics. Without them, each chunk reads all reactions, which takes minutes on a busy machine.
   await run('analyze posts');
   await run('analyze post_reactions');
   // One purge removes a limited number of rows, and the tombstone stays until all parts of the post are removed.
@@ -152,7 +152,7 @@ test('a poll past the age limit becomes a tombstone, which is purged a day later
   for (const table of ['polls', 'poll_results', 'poll_votes'])
     expect((await left(table)).map(([, number]) => number)).toEqual([young]);
 
-  // Redis still had the old poll, so a vote was written after the purge.
+  // A vote was written after the purge, because Redis still had the old poll.
   for (const number of [old, young + 1]) {
     await run(`insert into poll_results values (1, ${number}, 2, '\\x01')`);
     await run(`insert into poll_votes values (1, ${number}, 4, 2, '\\x01')`);

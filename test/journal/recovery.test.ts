@@ -240,7 +240,7 @@ describe('partitions are recovered', () => {
         ...node.runner,
         call: async (name, at, keys, args) => {
           const result = await node.runner.call(name, at, keys, args);
-          // The first call finds the closed partition. The second call comes before the incarnation is raised.
+          // The first call finds that the partition is closed. The second call comes before the incarnation is raised.
           if (name === 'partition/recover' && ++calls === 2) {
             commit();
             await eventually('committed', async () => (await messageRows(node.pool)).length === 2);
@@ -542,8 +542,8 @@ describe('partitions are recovered', () => {
       expect((await meta()).run).toBe(runId());
       const raised = Number((await registered())[0]?.incarnation);
       expect(raised).toBeGreaterThanOrEqual(2);
-      // A small number of nodes raise the incarnation, depending on the speed of the machine. Each node raises the
-      // incarnation at most once.
+      // How many nodes raise the incarnation depends on the speed of the machine, but the number is small. Each node
+      // raises the incarnation at most once.
       expect(raised).toBeLessThanOrEqual(1 + others.length);
     } finally {
       await Promise.all(others.map((other) => other.close()));

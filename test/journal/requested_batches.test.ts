@@ -116,7 +116,9 @@ describe('requested batches are settled together', () => {
   });
 });
 
-/** Commits on `server`, and records the marks and announcements. Refuses those of a server in `gone`. */
+/**
+ * Commits on `server`, and records the marks and announcements. Refuses marks and announcements of a server in `gone`.
+ */
 function fakeServer() {
   const marks: RaisedMark[] = [];
   const announced: string[] = [];

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis?.remove());
 beforeEach(async () => {
-  // No script here needs Postgres, so no server listens at this address.
+  // No script in this file needs Postgres, so no server listens at this address.
   node = await openNode(redis.url, 'postgres://nobody@127.0.0.1:1/none');
   await node.connection.client.config('SET', 'maxmemory', '0');
   await node.connection.client.flushall();

@@ -1,4 +1,7 @@
-/** A private Redis and Postgres for the tests of write-behind, and helpers that fill a journal as the scripts would. */
+/**
+ * Provides a private Redis and Postgres for the tests of write-behind. Also contains helpers that fill a journal in the
+ * same way as the scripts.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
@@ -49,7 +52,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
       log += chunk;
       if (log.includes('Ready to accept connections')) break;
     }
-    // Leaving the loop closed the pipe. Nothing reads the further output of Redis.
+    // The end of the loop closed the pipe, so the further output of Redis is not read.
     if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
   };
   await start();
@@ -73,7 +76,10 @@ export interface PostgresServer {
   emptyDatabase(name: string): Promise<string>;
 }
 
-/** Starts a Postgres without durability, because no test here cuts its power. A restarted server keeps its port. */
+/**
+ * Starts a Postgres without durability, because no test in this folder cuts its power. A restarted server keeps its
+ * port.
+ */
 export async function startPostgres(): Promise<PostgresServer> {
   const home = memoryFolder();
   const launch = (port?: number) =>
@@ -112,7 +118,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 }
 
-/** The built program: `src/` in plain JavaScript beside its scripts, for child processes to import. */
+/** The built program, which child processes import. It is `src/` in plain JavaScript, beside the scripts. */
 export async function buildProgram(): Promise<{ folder: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-program-'));
   const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -285,7 +291,9 @@ export const journalEmpty = async (node: Node): Promise<boolean> => {
   return (await Promise.all(all)).every((length) => length === 0);
 };
 
-/** Makes a gate for a flusher. `reached` resolves when the flusher is paused, and `open` lets it continue for good. */
+/**
+ * Makes a gate for a flusher. `reached` resolves when the flusher is paused, and `open` lets it continue permanently.
+ */
 export function gate() {
   let reach = () => {};
   let pass = () => {};

@@ -69,7 +69,7 @@ test("a scan for leaked tokens searches every part of a repository's history", a
   write('config.env', `TOKEN=${token.deleted}\n`);
   expectAt(`${commit('first')} config.env`, 'deleted');
   rmSync(join(root, 'config.env'));
-  // The token begins in one chunk and ends in the next, and the bytes around it are not text.
+  // The token begins in one chunk and ends in the next. The bytes around the token are not text.
   const noise = Buffer.alloc(700_000, 0xfe);
   Buffer.from(`9${token.binary}`).copy(noise, 256 * 1024 - 20);
   write('binary.dat', noise);
@@ -110,11 +110,11 @@ test("a scan for leaked tokens searches every part of a repository's history", a
   expectAt('below/person', 'person');
 
   const all = await found(root);
-  // Files of .git are left out of this comparison: the scan finds tokens there too, for example in git's logs.
+  // Leaves out the files of .git, because the scan finds tokens there too, for example in git's logs.
   const own = all.filter(({ place }) => !place.startsWith('.git'));
   expect(own.map(({ place, token: at }) => [place, at]).sort()).toEqual(places.sort());
   expect(all.find(({ token: at }) => at === token.person)).toMatchObject({ kind: 'user', id: 1_008 });
-  // A folder inside a repository has no separate history.
+  // A folder inside a repository has no history of its own.
   expect((await found(join(root, 'below'))).map(({ place }) => place)).toEqual(['person']);
 });
 

@@ -1,6 +1,6 @@
 /**
- * Tests that the benchmark runs from a bare build and compares both sides of a scenario. It reports the expected round
- * trips and memory, and goals at a fixed rate. At the first wrong answer it ends without leaving files.
+ * Tests that the benchmark runs from a bare build and compares both sides of a scenario. The benchmark reports the
+ * expected round trips and memory, and goals at a fixed rate. At the first wrong answer, it ends and leaves no files.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -60,7 +60,7 @@ test('the benchmark compares the service with a minimal server', async () => {
 }, 300_000);
 
 test('the benchmark ends when a call is refused', async () => {
-  // With so few messages, one message is edited twice within a second, and the second edit is refused.
+  // Because there are so few messages, one message is edited twice within a second. The second edit is refused.
   const few = ['--only', 'editMessageText', '--messages', '20', '--load', 'autocannon'];
   const ended = await bench(dir, 'refused', ...few);
   expect(ended).toMatchObject({ code: 1, left: [] });

@@ -1,6 +1,6 @@
 /**
- * Tests load at a fixed rate: if the server pauses, the latency of every request that was due in the pause includes the
- * wait.
+ * Tests load at a fixed rate. If the server pauses, every request that was due in the pause has a latency that includes
+ * the wait.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
 
 let seen: string[] = [];
-/** How long the server pauses from its next request on, in ms. */
+/** How long the server pauses when it gets the next request, in ms. */
 let nextPause = 0;
 let silentUntil = 0;
 const server = createServer(async (request, response) => {
@@ -58,7 +58,7 @@ test('the load generator cycles through its calls and counts failures by status'
 });
 
 test('the load generator stops when too many calls fail', async () => {
-  // A slow machine may send all requests of a second together.
+  // On a slow machine, all requests of a second may be sent together.
   const load = { rate: 2_000, seconds: 10, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(20_000);

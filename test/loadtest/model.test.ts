@@ -1,6 +1,4 @@
-/**
- * Tests that the capacity model adds up the cost of a given traffic, and that costs above their budget are reported.
- */
+/** Tests that the capacity model adds up the costs of given traffic, and that costs above their budget are reported. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -62,13 +60,13 @@ const demand: Demand = {
 
 test('the capacity model adds up the costs of all calls', () => {
   const need = plan(costs, demand);
-  // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, which is four fronts at half a core each.
+  // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores. This needs four fronts that use half a core each.
   expect(need.front_cores).toBeCloseTo(1.9);
   expect(need.fronts).toBe(4 + 1);
   expect(need.redis_cores).toBeCloseTo(0.6 + 0.3 + 0.06);
   expect(need.parts.messages).toBe(30_000 * 3_600 * 500);
   expect(need.parts.requests).toBe(40_000 * 60 * 100);
-  // 50 GiB of messages need two servers that use half of 64 GiB each. The CPU time needs two servers as well.
+  // 50 GiB of messages need two servers, each of which uses half of its 64 GiB. The CPU time needs two servers as well.
   expect([need.shards, need.shards_for]).toEqual([2, 'CPU time']);
   expect(need.postgres_rows).toBe(50_000);
   expect(need.workers).toBe(2);

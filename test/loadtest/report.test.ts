@@ -89,7 +89,7 @@ test('results of an earlier version lack the CPU time of other programs, and get
 
 test('the page shows one ratio to the minimal server for each scenario, and the spread of the rounds', () => {
   const html = textOf(pageOf(run([scenario()])));
-  // The goal and the plot show the lower ratio, and only the goal explains both.
+  // The goal and the plot show the lower ratio. Only the goal explains both ratios.
   expect(html).toContain('0.85 of floor, rates 0.88 to 0.92');
   expect(html).toContain('0.850 (0.900 by rate, 0.850 by CPU time');
   expect(html).not.toContain('0.90 of floor');
@@ -156,7 +156,7 @@ test('CPU time that no process of the run used is counted as CPU time of other p
     ...{ at, machine, own, cpu: { server: own, flush: 0, postgres: 0, load: 0 } },
     redis: { cpuSeconds: 0, scripts: 0, commands: 0 },
   });
-  // In 10 s, two cores worked for 16 s, of which the run used 6 s.
+  // In 10 s, two cores worked for 16 s. The run used 6 s of these.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 116, 4), 2)).toBeCloseTo(0.5);
   // The clocks of the system are not exact.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 105, 4), 2)).toBe(0);

@@ -14,7 +14,7 @@ export interface Ended {
   readonly left: readonly string[];
 }
 
-/** The temporary folder of the run is a new one in `dir`. */
+/** The run gets a new temporary folder in `dir`. */
 export function bench(dir: string, name: string, ...args: readonly string[]): Promise<Ended> {
   const temporary = mkdtempSync(join(dir, `${name}-`));
   chmodSync(temporary, 0o711);

@@ -209,8 +209,8 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((rows) => {
         const kinds = (rows as Buffer[][]).map(([, kind]) => String(kind));
         const gaps = kinds.filter((kind) => kind === 'gap').length;
-        // A chat is reported completely or not at all. Each reported chat has three changes; every other chat
-        // has a gap.
+        // A chat is reported completely or not at all. Each reported chat has three changes. Every other chat has a
+        // gap.
         return (
           kinds.length - gaps === Math.floor(entriesMax / 3) * 3 && gaps === 300 - Math.floor(entriesMax / 3)
         );

@@ -92,7 +92,7 @@ const posted = [
   ...['meta', 'outbox', 'req:E', 'journal', `changes:${chatText(group)}`],
   ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
 ];
-/** Expects these updates in the outbox. Each has its bots and its kind, and may have its record. */
+/** Expects these updates in the outbox. Each update has bots and a kind, and may have a record. */
 const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
   expect(entries.map(([, f], i) => [f[1], f[3], f[11]].slice(0, expected[i]?.length))).toEqual(expected);

@@ -1,6 +1,6 @@
 /**
- * Tests the guarantees for consumers with streams in random histories: no update is lost even if connections break, the
- * updates of a chat arrive in order, and only one consumer at a time gets them.
+ * Tests the guarantees for consumers with streams in random histories. No update is lost even if connections break, the
+ * updates of a chat arrive in order, and only one consumer at a time gets updates of a chat.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
@@ -111,7 +111,7 @@ class StreamWorld extends ConsumerWorld {
     (this.streams.get(name) as Stream).last = 0;
   }
 
-  /** Performs a step of a stream. Then its client receives some updates. */
+  /** Performs a step of a stream. After the step, the client of the stream receives some updates. */
   async follow(name: Name, arrive: number): Promise<void> {
     const stream = this.streams.get(name);
     if (stream === undefined) return;
@@ -123,7 +123,7 @@ class StreamWorld extends ConsumerWorld {
     for (const id of stream.pipe.splice(0, arrive)) this.receive(name, [id]);
   }
 
-  /** Confirms the updates that the process has seen. The call may be late, and then has an earlier offset. */
+  /** Confirms the updates that the process has seen. A call that is late has an earlier offset. */
   async confirm(name: Name, late: boolean): Promise<void> {
     const before = await this.pending();
     const seen = [...this.seenBy[name]];

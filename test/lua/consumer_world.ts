@@ -1,4 +1,6 @@
-/** Calls of the scripts that share a queue among consumers, and a bot with three processes for random histories. */
+/**
+ * Calls the scripts that share a queue among consumers. Also contains a bot with three processes for random histories.
+ */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Script } from '../../src/redis/scripts/contract.js';
@@ -30,8 +32,8 @@ export const step = (client: Redis, args = {}): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/consume') as Script, consumerKeys, stepArgs(args));
 
 /**
- * A step before the tested one. Its lease is a little shorter, so that the tested step changes the end of the lease
- * even if both steps run in the same millisecond.
+ * Runs a step before the tested one. The lease of this step is a little shorter. The tested step therefore changes the
+ * end of the lease even if both steps run in the same millisecond.
  */
 export const stepped =
   (args = {}): Seed =>
@@ -48,7 +50,7 @@ export const lapsed =
 export const confirm = (client: Redis, name: string, offset: number): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/confirm') as Script, consumerKeys, { name, offset: `${offset}` });
 
-/** In ms. No lease ends by itself during a test, however slow the machine is. */
+/** The lease in ms. It is so long that no lease ends by itself during a test, even on a slow machine. */
 export const lease = '600000';
 export const names = ['a', 'b', 'c'] as const;
 export type Name = (typeof names)[number];
@@ -69,7 +71,7 @@ export class ConsumerWorld {
   readonly seen = new Set<number>();
   /** The updates that each process has seen since its start. */
   readonly seenBy: Record<Name, Set<number>> = { a: new Set(), b: new Set(), c: new Set() };
-  /** The consumer that got each update last. A consumer without a lease may be replaced, so it holds no update. */
+  /** The consumer that got each update last. A consumer without a lease holds no update, because it may be replaced. */
   readonly got = new Map<number, Name>();
   /** The number of unconfirmed updates of a consumer after the last step. */
   held = 0;
@@ -99,7 +101,7 @@ export class ConsumerWorld {
   }
 
   /**
-   * Performs a step. `more` contains further arguments for a step that continues the first step or starts again.
+   * Performs a step. `more` contains further arguments, for a step that continues the first step or for a new start.
    * Returns the ids of the updates, or null if another poll has replaced this one.
    */
   async take(name: Name, args: object, more: object = {}): Promise<number[] | null> {
@@ -129,7 +131,7 @@ export class ConsumerWorld {
     return ids;
   }
 
-  /** The consumer of a stream has lost its lease, and the stream starts again. */
+  /** Starts the stream again, because its consumer has lost the lease. */
   lapse(_name: Name): void {}
 
   /** Checks that this process has received every update of `before` that is no longer pending. */
@@ -137,7 +139,7 @@ export class ConsumerWorld {
     for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
   }
 
-  /** A process receives updates, and will confirm them. */
+  /** Makes a process receive updates, which it will confirm later. */
   receive(name: Name, ids: readonly number[]): void {
     this.see(ids);
     for (const id of ids) this.seenBy[name].add(id);
@@ -170,7 +172,7 @@ export class ConsumerWorld {
       await this.client.zadd(keys.consumers(bot), 'XX', Math.min(Date.now() - 1, 1), name);
   }
 
-  /** A process starts again, and has forgotten the updates that it saw. */
+  /** Restarts a process. The process has then forgotten the updates that it saw. */
   async restart(name: Name): Promise<void> {
     this.offsets[name] = 0;
     this.seenBy[name].clear();

@@ -1,6 +1,6 @@
 /**
- * Tests the guarantees for consumers in random histories: no update is lost even if answers are lost, the updates of a
- * chat arrive in order, and only one consumer at a time gets them.
+ * Tests the guarantees for consumers in random histories. No update is lost even if answers are lost, the updates of a
+ * chat arrive in order, and only one consumer at a time gets updates of a chat.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
@@ -61,7 +61,7 @@ class PollWorld extends ConsumerWorld {
     return ids;
   }
 
-  /** Makes a later step of the last poll. A step that returns nothing must not overlook anything. */
+  /** Makes a later step of the last poll. A step that returns nothing must not have overlooked an update. */
   async wait(name: Name, limit: number, lost: boolean): Promise<void> {
     const args = this.#waits[name];
     if (args === undefined) return;
@@ -132,8 +132,8 @@ test('consumers that join while updates are pending get a share of the pending u
   await emptied(client);
   const world = new ConsumerWorld(client);
   for (let i = 0; i < 600; i++) await world.add(i % 60);
-  // The first consumer gets the first updates before the others start. Alone it would need 30 rounds, and with two equal
-  // consumers 10.
+  // The first consumer gets the first updates before the others start. Alone, this consumer would need 30 rounds. Three
+  // consumers with equal shares need 10.
   let rounds = 0;
   for (; (await world.pending()).size > 0; rounds++)
     for (const name of names) await world.poll(name, 20, false);

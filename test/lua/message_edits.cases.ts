@@ -58,7 +58,7 @@ interface LiveEdit {
   readonly shown?: ContentObject;
 }
 
-/** Cases of live locations, which both scripts have. An empty content stops the location. */
+/** Cases of live locations for both scripts. An empty content stops the location. */
 function liveEdits(make: (what: string, given: LiveEdit, content: Buffer) => Case): Case[] {
   const day = 86_400;
   const now = Math.floor(Date.now() / 1000);
@@ -418,7 +418,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
 /** The owner of the bot whose edits are pending. */
 const payer = 55;
 
-/** An edit that waits in Redis. Its text is `newer`. */
+/** A pending edit in Redis. Its text is `newer`. */
 const pendingEdit = (
   chat: ChatRef,
   given: { version?: number; token?: string; due?: number; owner?: number } = {},
@@ -471,7 +471,7 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
   const sizes = (bytes: Record<string, number>): Seed =>
     seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
   const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
-  /** Repeats of an edit that became pending, under its idempotency key. Durable calls have no mode. */
+  /** Repetitions, under the same idempotency key, of an edit that became pending. Durable calls have no mode. */
   const durableRepeats = (): Case[] => {
     const repeated = (what: string, more: Partial<Case> & Pick<Case, 'answer'>): Case => ({
       ...edit(what, [], {

@@ -206,7 +206,7 @@ const sends: Case[] = [
         content: { text: 'new' },
       });
       const [entry] = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
-      // The version is above 10^14, where Lua’s concatenation would round.
+      // The version is above 10^14. Lua’s concatenation would round such a number.
       expect(entry?.[0]).toBe(`${base + 1}-0`);
       expect(entry?.[1].slice(0, 2)).toEqual(['k', `msg:${chatText(direct)}:8`]);
       expect(await client.hget(keys.chat(direct), 'v')).toBe(`${base + 1}`);
@@ -395,7 +395,7 @@ const sends: Case[] = [
         Buffer[],
       ][];
       expect(String(entry?.[0]).split('-')[1]).toBe(String(limits.outbox_bytes_max));
-      // The values of an outbox entry after bots, kind and time.
+      // The values of an outbox entry that follow bots, kind and time.
       const bytes = (entry?.[1] ?? [])
         .filter((_, i) => i % 2 === 1 && i > 6)
         .reduce((n, b) => n + b.length, 0);

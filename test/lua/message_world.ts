@@ -108,7 +108,7 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-/** In these calls the sender is one of the bots of the group. */
+/** The sender of these calls is one of the bots of the group. */
 export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 

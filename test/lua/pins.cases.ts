@@ -66,8 +66,8 @@ const changesOf = (chat: ChatRef) => {
 const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`];
 
 /**
- * Expects the result of a pin that replaces another pin: first the pin and then its service message, in the journal
- * and in the log.
+ * Expects the result of a pin that replaces another pin. The journal and the log contain first the pin and then the
+ * service message about it.
  */
 async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   const name = chatText(chat);

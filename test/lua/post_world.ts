@@ -1,4 +1,4 @@
-/** A channel with a post, in the states in which scripts in posts/ are called. */
+/** Seeds a channel with a post, in the states in which scripts in posts/ are called. */
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/core/codec.js';
 import { postId, sharedChat } from '../../src/store/core/keys.js';

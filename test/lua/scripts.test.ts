@@ -94,7 +94,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
-/** A script can return a number as a number or as text. The runner reads both. */
+/** A script can return a number as a number or as text. The runner accepts both. */
 const readLike = (expected: readonly unknown[]) => (value: unknown, i: number) =>
   typeof expected[i] === 'number' && typeof value === 'string' ? Number(value) : value;
 
@@ -149,7 +149,8 @@ describe.each([...scripts.keys()])('%s', (name) => {
 });
 
 /**
- * Returns the keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record.
+ * Returns the keys by kind, with the names of their fields. The name is '' for a key without fields. Leaves out
+ * tickets, which belong to no record.
  */
 function recordsIn(dumped: ReadonlyMap<string, Dumped>): Map<string, string[]> {
   const found = new Map<string, string[]>();

@@ -1,4 +1,7 @@
-/** A Redis in cluster mode for tests of single scripts: seeds, one call, and the whole state before and after. */
+/**
+ * Provides a Redis in cluster mode for tests of single scripts. A test seeds data, makes one call, and compares the
+ * whole state before and after.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -56,7 +59,7 @@ export async function startClusterNode() {
 /** This incarnation is high enough for versions above 10^14, which Lua’s `..` would round. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
-/** Returns the ticket that a script issues for a token that Redis has. */
+/** Returns the ticket that a script issues for a token that is in Redis. */
 export const issued = (token: string, under = incarnation): string => `${under} ${token}`;
 export const run = 'run-of-this-redis';
 
@@ -178,7 +181,8 @@ async function answersOf(commands: ChainableCommander): Promise<unknown[]> {
 
 /**
  * The number of entries of a stream that a dump contains. For a longer stream, a dump also contains the length and the
- * last entry. An entry never changes, so a change in the middle changes the length or adds an entry at the end.
+ * last entry. This is enough, because an entry never changes. Any change of the stream changes its length or adds an
+ * entry at the end.
  */
 const dumped_entries_max = 1_000;
 
@@ -224,7 +228,7 @@ export async function dump(client: Redis): Promise<Map<string, Dumped>> {
   );
 }
 
-/** Returns a text that is the same for the same contents of a key. */
+/** Returns a text that represents the contents of a key. Equal contents have equal texts. */
 const textOf = (dumped: Dumped | undefined): string | undefined =>
   dumped &&
   `${dumped.type} ${dumped.expires} ${JSON.stringify(dumped.values, (_, value) =>

@@ -1,5 +1,6 @@
 /**
- * Test cases for the scripts that check a bot's write policy, by the stored policy and the stored answer of the chat.
+ * Test cases for the scripts that check a bot's write policy. The cases differ in the stored policy and in the stored
+ * decision of the chat.
  */
 import { expect } from 'vitest';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
@@ -46,7 +47,7 @@ const edited = ['7', `${user}`, 'text'];
 const state = `queue_state:${bot}`;
 const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
 
-/** Each way to write to a bot: as a person and, if the script serves both, as the bot. */
+/** Each way to write to a bot: as a person, and also as the bot if the script serves both. */
 const ways = [
   {
     script: 'messages/send_to_bot',

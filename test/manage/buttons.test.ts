@@ -1,4 +1,4 @@
-/** Tests that the data of buttons fits its limit and is parsed unchanged, and that all other data is refused. */
+/** Tests that the data of buttons fit the limit and are parsed unchanged, and that all other data are refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

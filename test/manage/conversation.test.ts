@@ -1,5 +1,6 @@
 /**
- * Tests conversations with the management bot in all languages, over HTTP and the event stream like the application.
+ * Tests conversations with the management bot in all languages. Like the application, the tests use HTTP and the event
+ * stream.
  */
 import { Bot, GrammyError } from 'grammy';
 import { expect, test } from 'vitest';
@@ -30,8 +31,8 @@ async function create(talker: Talker, name: string, username: string): Promise<s
 }
 
 /**
- * Starts a grammY bot that echoes. `failed` resolves to the error that ended the bot. `polls` contains its getUpdates
- * calls.
+ * Starts a grammY bot that echoes messages. `failed` resolves to the error that ended the bot. `polls` contains its
+ * getUpdates calls.
  */
 async function run(token: string) {
   const bot = new Bot(token, { client: { apiRoot: service.fronts[0].url } });
@@ -101,7 +102,7 @@ test.each(['ru', 'hy'] as const)(
       echoed,
     );
 
-    // Presses "My bots", the bot, "Token", "Issue new token": the open poll of the running bot ends with 401.
+    // Presses "My bots", the bot, "Token", and "Issue new token". The open poll of the running bot then ends with 401.
     const list = await owner.say('/mybots');
     expect(labels(list)).toEqual([`@${username}`]);
     const menu = (await owner.press(list, `@${username}`)).last;
@@ -120,7 +121,7 @@ test.each(['ru', 'hy'] as const)(
     const end = await running.failed;
     expect(end).toBeInstanceOf(GrammyError);
     expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
-    // The poll that was open at the press got 401, and the bot's next call gets 401 too.
+    // The poll that was open when the button was pressed got 401. The bot's next call gets 401 too.
     const open = running.polls.at(-1);
     expect(open?.code).toBe(401);
     expect(open?.sentAt).toBeLessThan(pressedAt);
@@ -144,7 +145,7 @@ test.each(['ru', 'hy'] as const)(
     expect(given.last.text).toBe(said('transferred', { username, recipient }));
     expect((await service.bot(second, 'getMe')).status).toBe(401);
 
-    // For the former owner, messages show a text instead of the token, and old buttons have no effect.
+    // The former owner sees a text instead of the token in messages. Old buttons have no effect for the former owner.
     const past = await owner.history();
     expect(
       past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,

@@ -1,4 +1,4 @@
-/** Tests that the management bot is created once, follows its settings, and has no owner. */
+/** Tests that the management bot is created only once, follows its settings, and has no owner. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { managementIdentity } from '../../src/manage/identity.js';
 import { makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';

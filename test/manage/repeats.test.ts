@@ -20,8 +20,8 @@ const t = texts.en;
 const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
 
 /**
- * Handles an update again and again. The nth handling stops after its nth step with Redis or Postgres, as if the
- * process had died before the result arrived. Ends when a handling completes. Returns the number of stopped handlings.
+ * Handles an update again and again. The nth attempt stops after its nth step with Redis or Postgres, as if the process
+ * had died before the result arrived. Ends when an attempt completes. Returns the number of stopped attempts.
  */
 async function handleInPieces(update: UpdateEntry): Promise<number> {
   const { hooks } = world.node;

@@ -1,4 +1,4 @@
-/** A person who talks with the management bot over HTTP and reads its answers from the event stream. */
+/** A person who talks with the management bot over HTTP and reads the bot's answers from the event stream. */
 import { expect } from 'vitest';
 import { findTokens } from '../../src/rules/token.js';
 import { type EventSource, openEvents, type ServerEvent } from '../clients/event_source.js';
@@ -33,7 +33,7 @@ export interface Talker {
 
 export interface Pressed {
   readonly alert: string | undefined;
-  /** Every edited or new message, in order. The bot sends a new message if an edit would come too early. */
+  /** All edited and new messages, in order. The bot sends a new message if an edit would come too early. */
   readonly shown: readonly Shown[];
   readonly last: Shown;
 }

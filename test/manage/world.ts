@@ -1,4 +1,4 @@
-/** A store with the management bot. Tests handle its updates themselves, as often and as far as they need. */
+/** A store with the management bot. Tests handle the bot's updates themselves, as often and as far as they need. */
 import { managementIdentity } from '../../src/manage/identity.js';
 import { Manager } from '../../src/manage/manager.js';
 import { noticeMessage } from '../../src/manage/notices.js';

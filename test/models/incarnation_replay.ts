@@ -1,6 +1,6 @@
 /**
- * Replays a run of the model `incarnations` on the real scripts, with the statements of the flusher and of recovery on
- * a real PostgreSQL. The record of the model is a direct chat, and a change sends a message.
+ * Replays a run of the model `incarnations` on the real scripts. The statements of the flusher and of recovery run on a
+ * real PostgreSQL. The record of the model is a direct chat, and a change sends a message.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -19,7 +19,7 @@ import type { Step } from './spin.js';
 
 const partition = partitionOf(direct);
 const chat = keys.chat(direct);
-/** PER_INCARNATION in the model. */
+/** The constant PER_INCARNATION of the model. */
 const perIncarnation = 4;
 
 const readRows = statement(
@@ -95,7 +95,7 @@ export class IncarnationReplay {
     return rows[0] as Rows;
   }
 
-  /** A node has loaded the chat, and `chats/fill` has stored it. */
+  /** Acts as a node that has loaded the chat and stored it by `chats/fill`. */
   async #fill({ id, idunder }: { id: number; idunder: number }): Promise<void> {
     const { client, incarnation } = this.#replay;
     const ticket = keys.ticket(chat);
@@ -119,7 +119,7 @@ export class IncarnationReplay {
       ...{ changes: keys.changes(direct), channel: keys.chatChannel(direct) },
       ...{ message: keys.messages(direct), sibling: keys.messages(direct) },
     };
-    // A chat that was copied under an earlier incarnation is copied again first.
+    // If the chat was copied under an earlier incarnation, copies it again first.
     await client.hset(chat, 'pi', incarnation);
     const args = { chat: chatText(direct), keep: '', tails: [tail], reply_to: '', token: 'T' };
     const raises = Math.floor(version / perIncarnation) - this.#last.under;
@@ -141,8 +141,8 @@ export class IncarnationReplay {
   async #commit({ flusher, known, refused }: { flusher: number; known: number; refused: number }) {
     const { prefixes } = this.#batches.get(flusher) as ReadResult;
     const batch = prepareBatch(prefixes, new Map([[partition, known]]));
-    // If Redis crashes between the two reads of a flusher, the batch is empty. The program does not write an
-    // empty batch.
+    // Skips an empty batch, because the program does not write one. A batch is empty if Redis crashes between the two
+    // reads of a flusher.
     if (prefixes.length === 0) return;
     const written = writeBatch(this.#pool, batch, () => expect.unreachable());
     expect(

@@ -1,15 +1,15 @@
-/** Explores all states of the five protocol models with SPIN. Each seeded mutation must violate an invariant. */
+/** Explores all states of the five protocol models with SPIN. Each planted mutation must violate an invariant. */
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 
-/** Additional bounds of each model, besides the bounds in its file. */
+/** Bounds of each model, in addition to the bounds in the file of the model. */
 const bounds: Partial<Record<Model, readonly string[]>> = {
   token_lease: ['LEASE=2', 'CRASHES=0'],
   outbox: ['SENDS=3', 'CRASHES=0'],
   announcements: ['FLUSHERS=1', 'CHANGES=3'],
 };
 
-/** On a busy machine, an exploration takes ten times as long. */
+/** Allows more time, because an exploration takes ten times as long on a busy machine. */
 const timeoutMs = 300_000;
 
 describe.skipIf(!canRun('spin', 'gcc'))('models', () => {

@@ -22,7 +22,7 @@ interface Entry {
   readonly fields: Readonly<Record<string, Buffer>>;
 }
 
-/** Updates of a model are a set of bits: update n is bit n - 1. */
+/** In a model, a set of updates is a number. Update n is bit n - 1 of this number. */
 const setOf = (updates: readonly number[]) => updates.reduce((set, update) => set | (1 << (update - 1)), 0);
 const versionOf = (id: string) => Number(id.split('-')[0]);
 
@@ -36,7 +36,10 @@ export class OutboxReplay {
     this.#replay = new Replay(client, source, ...targets);
   }
 
-  /** Opens the partitions, and the queues. A crash may then lose both, but the model never loses a queue. */
+  /**
+   * Opens the partitions, and the queues. If they were opened later, a crash could lose both, but in the model no queue
+   * is ever lost.
+   */
   async begin(): Promise<void> {
     await this.#replay.recover();
     await this.#openQueues();
@@ -171,7 +174,7 @@ export class OutboxReplay {
       bots.map(async (bot) => {
         const entries = await client.xrangeBuffer(keys.queue(bot), '-', '+');
         const records = entries.map(([, fields]) => fields[fields.findIndex((f) => String(f) === 'r') + 1]);
-        // An entry that a queue has twice would be counted twice here.
+        // Counts an entry twice if it is in a queue twice.
         return [...this.#entries].reduce((set, [update, { fields }]) => {
           const times = records.filter((record) => record?.equals(fields.r as Buffer)).length;
           return set + times * (1 << (update - 1));

@@ -1,11 +1,14 @@
-/** The common parts of the replays of models: a Redis that can lose its latest writes, and the numbers of a step. */
+/**
+ * Contains the code that the replays of models share: a Redis that can lose its latest writes, and a reader for the
+ * numbers of a step.
+ */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Script } from '../../src/redis/scripts/contract.js';
 import { callScript, keys, scripts } from '../lua/world.js';
 import type { Step } from './spin.js';
 
-/** A Redis that can lose its latest writes. Opens partitions under the next incarnation. */
+/** A Redis that can lose its latest writes. The replay opens partitions under the next incarnation. */
 export class Replay {
   incarnation = 0;
   runs = 1;
@@ -42,7 +45,7 @@ export class Replay {
       this.#disk.set(key, (await this.client.dumpBuffer(key)) as Buffer);
   }
 
-  /** Restores the data of the last `sync`. Without one, all data is lost. */
+  /** Restores the data of the last `sync`. If there was none, all data are lost. */
   async crash(): Promise<void> {
     this.runs++;
     await this.client.flushall();
@@ -61,7 +64,7 @@ export class Replay {
   }
 }
 
-/** Reads the fields that a step names. Fails if the model does not print one of them. */
+/** Reads the fields that a step names. Fails if the model does not print one of these fields. */
 export function numbers<K extends string>({ name, of }: Step, ...fields: K[]): Record<K, number> {
   for (const field of fields) expect(of, name).toHaveProperty(field);
   return of as Record<K, number>;

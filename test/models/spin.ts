@@ -37,7 +37,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns the names of a model's mutations: the conditions in its file that are not bounds. */
+/** Returns the names of a model's mutations. These are the conditions in the model's file that are not bounds. */
 export function mutationsOf(model: Model): string[] {
   const text = readFileSync(pathOf(model), 'utf8');
   const names = (directive: string) =>

@@ -12,7 +12,7 @@ import { numbers, Replay } from './replay.js';
 import { canRun, type Step, simulate } from './spin.js';
 
 const seeds = Array.from({ length: 6 }, (_, i) => i + 1);
-/** The seeds of runs that contain refusals. Other runs rarely contain any. */
+/** The seeds of runs that contain refusals. Other runs rarely contain refusals. */
 const seedsWithRefusals = { outbox: [1, 6, 15, 17, 20, 32], incarnations: [3, 7, 16, 56, 122, 240] };
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;

@@ -31,7 +31,7 @@ beforeAll(async () => {
 beforeEach(() => void spans.splice(0));
 afterAll(() => void collector.close());
 
-/** Runs `work` while this share of the traces is kept. Returns the spans that the collector got. */
+/** Runs `work` while the given share of the traces is kept. Returns the spans that the collector got. */
 async function traced(ratio: number, work: (traces: Traces) => void): Promise<readonly Sent[]> {
   const errors: unknown[] = [];
   const traces = new Traces({

@@ -157,7 +157,7 @@ test('the call of a bot joins the trace of the update if the bot returns the hea
   const [got] = named('request getMe') as [Seen];
   expect([event.spanId, event.parentSpanId]).toEqual([parentSpanId, update.spanId]);
   expect([sent.parentSpanId, got.parentSpanId]).toEqual([parentSpanId, parentSpanId]);
-  // The answer is a change with a trace of its own. The two spans of the call refer to each other.
+  // The bot's answer is a change that has a trace of its own. The two spans of the call refer to each other.
   const [link] = sent.links ?? [];
   const own = spans.find(({ traceId, spanId }) => traceId === link?.traceId && spanId === link.spanId);
   expect(own).toMatchObject({ name: 'request sendMessage', links: [{ traceId, spanId: sent.spanId }] });

@@ -54,7 +54,7 @@ test.skipIf(program === undefined)(
     const past = async (): Promise<History> =>
       resultOf(service.app({ token: service.adminToken }, 'GET', '/api/admin/history?range=6h'));
     const bot = await service.newBot(await service.newUser('olga'), 'counted');
-    // A point covers 30 s, so calls must be made until the first point is complete.
+    // Makes calls until the first point is complete, because a point covers 30 s.
     await expect
       .poll(
         async () => {

@@ -21,7 +21,7 @@ import { resultOf, type Service, startService, type TestBot, type TestUser } fro
 import { ready_ms_max } from '../support/times.js';
 import { alertsIn, readShipped, shippedQueries } from './shipped.js';
 
-/** Alerts that depend on the speed of the machine. */
+/** The alerts that depend on the speed of the machine. */
 const ofTheMachine = ['PetrelEventLoopBlocked', 'PetrelSlowRequests', 'PetrelSlowScripts'];
 const partitions = 4;
 const keys = makeKeys(partitions);
@@ -202,7 +202,7 @@ test(
     const { url, certificate } = books;
     const hooked = await service.newBot(user, 'hooked');
     await service.openChat(user, hooked);
-    // Replaces the waiting entry with a copy that is a day old.
+    // Replaces the entry that waits with a copy that is a day old.
     const [[id, fields] = []] = (await redis.client.xrangeBuffer(
       keys.queue(hooked.id),
       '-',
@@ -249,7 +249,7 @@ test(
     await locking.catch(() => undefined);
     await flush.stop();
     await provoke(['PetrelNotFlushed']);
-    // Another table takes the name of tomorrow's partition.
+    // Creates another table with the name of tomorrow's partition.
     const tomorrow = `delivery_failures_${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     await pool.query(statement('drop_tomorrow', `drop table ${tomorrow}`));
     await pool.query(statement('take_tomorrow', `create table ${tomorrow} (other int)`));

@@ -42,7 +42,7 @@ function makeSignal() {
   return { given, give };
 }
 
-/** Returns the day of each partition as an offset from today, in ascending order. The default partition is left out. */
+/** Returns the day of each partition as an offset from today, in ascending order. Leaves out the default partition. */
 async function days(): Promise<number[]> {
   const rows = await db.query<{ ago: number }>(
     `select to_date(right(c.relname, 8), 'YYYYMMDD') - (now() at time zone 'UTC')::date as ago from pg_inherits i
@@ -127,7 +127,7 @@ test('a failed delivery is stored in the default partition if its day has no par
   expect(await days()).toEqual([1, 3]);
   expect(await daysAhead(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false', '1 false']);
-  // The rows of the default partition are purged by age, row by row.
+  // Rows in the default partition are purged one by one, by their age.
   await run(`update delivery_failures_default set at = at - interval '8 days' where update_id = 1`);
   expect(await purgeTombstones(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false']);
@@ -141,7 +141,7 @@ test('a partition is dropped after its retention time', async () => {
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
-  // If messages are stored for fewer days, failures are stored for fewer days too.
+  // If messages are kept for fewer days, failures are kept for fewer days too.
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 

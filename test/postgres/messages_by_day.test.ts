@@ -116,7 +116,7 @@ test('a tombstone without a day deletes its message in any partition, even if th
     entry(3, 5, nothing),
   );
   const old = name(today - 4, today - 1);
-  // The third message cannot be restored, because none of its versions was ever written.
+  // The third message gets no tombstone, because none of its versions was ever written.
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 3, record(3, today - 2)));
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
@@ -169,7 +169,7 @@ test('the migration derives the day of each message of an older installation', a
     await expect(migrate(old.url)).rejects.toThrow(/messages are being replicated/);
     await client.query('drop publication other');
 
-    // The migration waits for a table in use, and can be repeated after a failure.
+    // The migration waits if the table is in use, and can be repeated after a failure.
     const holder = new pg.Client({ connectionString: old.url });
     await holder.connect();
     await holder.query('begin');

@@ -91,7 +91,7 @@ describe('migrate updates the schema of a database', () => {
     });
     await holding;
     const migrated = migrate(url, undefined, folder);
-    // The migration stops waiting for the table, so later readers are answered even though the first reader is still
+    // The migration stops waiting for the table. Later readers therefore get answers although the first reader is still
     // active.
     const other = createPool({ url, max: 1, name: 'other' });
     for (let i = 0; i < 30; i++) {

@@ -120,8 +120,7 @@ describe('the pool runs statements and transactions', () => {
       expect(found).toEqual([
         { transactions: 1, ids: [from, from + 1], raw: Buffer.from([0, 255]), nothing: null },
       ]);
-      // This batch fails before any part of the batch is sent. The next query must therefore not commit part of the
-      // batch.
+      // This batch fails before any part of it is sent. The next query must therefore not commit a part of the batch.
       await expect(one.batch(batch(from + 10, circle))).rejects.toThrow(/circular/i);
       expect(await one.batch([{ statement: insert, values: [from + 2] }])).toEqual([{ id: from + 2 }]);
       expect((await one.query(statement('ids', 'select id from counters order by 1'))).rows).toEqual(

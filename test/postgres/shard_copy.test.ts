@@ -1,6 +1,6 @@
 /**
- * Tests copies of partitions between two databases: which process may change a copy, and which rows the target must
- * keep during the copy.
+ * Tests copies of partitions between two databases. The tests check which process may change a copy, and which rows the
+ * target must keep during the copy.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
@@ -127,7 +127,7 @@ test('a call that is repeated after its partition has moved gets the first resul
 test('while rows are copied to a database, the database purges no rows and drops no daily partitions', async () => {
   const share = shareOf('purges');
   await claim(share);
-  // The source has not purged this tombstone yet.
+  // This tombstone is old, but the source has not purged it yet.
   await pin(1, null, 30);
   const { spans } = await readSpans(target.pool, { table: 'messages' });
   const [span] = spans;

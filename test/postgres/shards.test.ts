@@ -177,9 +177,7 @@ test('a database refuses rows of a partition that has moved away, even from a fl
   expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
-/**
- * Runs `call` and makes it wait for a lock. While `call` waits, partition 5 is moved, and one of its rows is deleted.
- */
+/** Runs `call` and makes it wait for a lock. While `call` waits, moves partition 5 and deletes one of its rows. */
 async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
   await client.query('begin');
   await client.query('lock table chat_pins in access exclusive mode');
@@ -300,8 +298,8 @@ test('a change of the shard map waits until no process trusts an older map', asy
     const began = performance.now();
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
-    // This process reads the map once a second. Without these reads, the wait would last until no process can still use
-    // an old map.
+    // Makes this process read the map once a second. Without these reads, the wait would last until no process can use
+    // an old map any more.
     expect(performance.now() - began).toBeLessThan(limits.shard_map_age_ms_max);
     // This process has joined, but never reads the map.
     await joinMap(all, 'silent');

@@ -21,7 +21,9 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Starts a server whose pages answer when `release` is called. Its page `quick` always answers. */
+/**
+ * Starts a server. Its pages are sent only when `release` is called. Only the page `quick` is always sent immediately.
+ */
 async function serve(onTestFinished: OnFinished, status = 200) {
   const open: Array<() => void> = [];
   let isReleased = false;
@@ -38,7 +40,10 @@ async function serve(onTestFinished: OnFinished, status = 200) {
     receiver,
     open,
     url: (path: string, host = '127.0.0.1') => `https://${host}:${receiver.port}/${path}`,
-    /** Returns a page on one of two hosts, because the limit per host is below the limit of a front. */
+    /**
+     * Returns a page on one of two hosts. Two hosts are needed because the limit per host is below the limit of a
+     * front.
+     */
     slow: (n: number) => `https://${n % 2 ? 'localhost' : '127.0.0.1'}:${receiver.port}/slow${n}`,
     release() {
       isReleased = true;
@@ -125,7 +130,7 @@ test('waiting calls for the same page share the answer of the first call', async
   const slow = find(user, url('slow'));
   await expect.poll(() => open.length).toBe(1);
   const same = [find(user, url('same')), find(user, url('same'))];
-  // The calls wait for their turn before further commands are answered.
+  // Waits for the answers of further commands. By then, the calls are waiting for their turn.
   for (let n = 0; n < 10; n++) await node.store.linkPreviews.read(url('none'));
   release();
   expect(await Promise.all(same)).toEqual(Array(2).fill({ ...(await slow), title: 'Page /same' }));

@@ -184,7 +184,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
 
 test('doctor does not report idle journals, and lists problems before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
-  // After a restore, the operator’s next step is to start a flusher.
+  // After a restore, the next step for the operator is to start a flusher.
   expect(
     findingsOf({ ...well, ...second({ failureDaysAhead: 0 }), flushers: 0 }).map(({ bad }) => bad),
   ).toEqual([true, false]);

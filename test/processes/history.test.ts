@@ -75,7 +75,7 @@ test('a process adds nothing to a Redis that is not in use', async () => {
   expect(role.errors).toEqual([]);
 });
 
-/** Reads the history while the clock of Redis shows this time. */
+/** Reads the history while the clock of Redis shows the given time. */
 function read(atMs: number, afterMs = 0) {
   const client = {
     time: async () => [String(Math.floor(atMs / 1_000)), '0'],

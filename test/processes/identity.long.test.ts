@@ -125,7 +125,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
 
   const other = folderLike(dir);
-  // The Redis gets its identity at another port, because the nodes would adopt an empty Redis at their port.
+  // Gives the Redis its identity at another port. At the port of the nodes, they would adopt an empty Redis.
   server = await start(other);
   const marking = new Redis(server.url);
   await marking.hset(makeKeys(8).installation(), { ID: 'theirs', GENERATION: 1, PARTITIONS: 8 });
@@ -133,7 +133,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
   server = await start(other, redis.port);
   const client = new Redis(server.url);
-  // The queue of wake-ups has a separate client, which is not checked.
+  // Leaves out the keys of the wake-up queue, because it has a separate client that is not checked.
   const keys = async () => (await client.keys('*')).filter((key) => !key.includes('doorbell')).sort();
   const before = await keys();
   await expect

@@ -1,6 +1,6 @@
 /**
- * Tests the short form of `identity.long.test.ts`: a node refuses the Redis of another installation, and an empty Redis
- * while another Redis is in use.
+ * The short form of `identity.long.test.ts`. Tests that a node refuses the Redis of another installation. While another
+ * Redis is in use, it also refuses an empty Redis.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect } from 'vitest';

@@ -1,4 +1,4 @@
-/** Tests the metrics of processes that only deliver or only flush and have METRICS_PORT set. */
+/** Tests the metrics of processes that only deliver or only flush, and that have METRICS_PORT set. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -1,4 +1,4 @@
-/** Tests what a front accepts from Prometheus. `test/observability/ranges.long.test.ts` asks a real Prometheus. */
+/** Tests what a front accepts from Prometheus. `test/observability/ranges.long.test.ts` uses a real Prometheus. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';

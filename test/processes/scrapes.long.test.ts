@@ -10,7 +10,7 @@ onMeteredRoles((started) => {
   roles = started;
 });
 
-// On a Redis Cluster each process also asks each master for its run id once a second.
+// On a Redis Cluster, each process also reads the run id of each master once a second.
 test.skipIf(process.env.PETREL_TEST_REDIS === 'cluster')(
   'processes read the state of Redis only for scrapes',
   async () => {

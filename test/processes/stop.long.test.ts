@@ -25,7 +25,7 @@ test('a front that gets SIGTERM exits with code 0 after a stalled request, even 
     const open = async () =>
       (await (await fetch(`${front.url}/metrics`)).text()).match(/^petrel_open_requests (\d+)/m);
     await expect.poll(async () => (await open())?.[1]).toBe('2');
-    // The process removes its row from this table last.
+    // The last step of the process removes its row from this table.
     await held.query('begin; lock table redis_nodes in access exclusive mode');
     const began = performance.now();
     expect(await front.stop(), front.log()).toBe('exit code 0');

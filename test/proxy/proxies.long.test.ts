@@ -1,6 +1,6 @@
 /**
- * Tests HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, client
- * addresses, request smuggling.
+ * Tests TLS, client addresses and request smuggling with HAProxy and nginx, if these programs are installed. Uses the
+ * configurations in infra/proxy/.
  */
 import { type RequestOptions, request as secureRequest } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,8 +65,8 @@ function ask(
 }
 
 /**
- * Sends the bytes unchanged. Resolves when the connection has ended, or when it is idle for a while after the first
- * byte. The result is everything that was received.
+ * Sends the bytes unchanged. Resolves when the connection has ended, or when it has been idle for a while after the
+ * first byte. The result is everything that was received.
  */
 function exchange(proxy: Balancer, bytes: string): Promise<string> {
   return new Promise((resolve) => {
@@ -89,7 +89,7 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
 }
 
 test('`npm run test:proxy` runs only if HAProxy and nginx are installed', () => {
-  // In other runs, proxies that are not installed are skipped.
+  // In other runs, skips proxies that are not installed.
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });
 
@@ -110,9 +110,9 @@ test.runIf(here.includes('haproxy'))(
       call();
       await expect.poll(() => text).toContain('"ok":true');
       text = '';
-      // A reload sends this signal to the old process.
+      // Sends the signal that a reload sends to the old process.
       process.kill(proxy.pid, 'SIGUSR1');
-      // When the process no longer listens, it has read the signal.
+      // Waits until the process no longer listens, because it has then read the signal.
       const refused = () => ask(proxy, '/').catch(({ code }) => code);
       await expect.poll(refused).toBe('ECONNREFUSED');
       call();
@@ -321,7 +321,7 @@ describe.each(here)('proxy %s', (kind) => {
         expect([response.status, JSON.parse(response.text).result?.text]).toEqual([200, text]);
       }
     };
-    // Clients send complete bodies, interrupted bodies, and bodies that are refused before they are read.
+    // Covers complete bodies, interrupted bodies, and bodies that are refused before they are read.
     const broken = async () => {
       for (let n = 0; n < 6; n++) {
         await new Promise<void>((resolve) => {
@@ -364,7 +364,8 @@ describe.each(here)('proxy %s', (kind) => {
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
-    // The standard allows a balancer to repair the inner request of the first attack, but the front does not run it.
+    // The standard allows a balancer to repair the inner request of the first attack. The front must not run this
+    // request.
     expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
   });
 

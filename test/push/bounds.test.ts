@@ -1,4 +1,4 @@
-/** Tests which people get a push notification for a message, and when. These tests use only Postgres. */
+/** Tests which people get a push notification for a message, and when they get it. These tests use only Postgres. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noteDue } from '../../src/postgres/accounts/push.js';

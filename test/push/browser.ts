@@ -1,5 +1,6 @@
 /**
- * A browser as seen by a push service and by Petrel: its keys, and how it decrypts a push message (RFC 8291, RFC 8292).
+ * Simulates a browser, as a push service and Petrel see it: its keys, and how it decrypts a push message (RFC 8291, RFC
+ * 8292).
  */
 import {
   createDecipheriv,

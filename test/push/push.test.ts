@@ -106,7 +106,7 @@ beforeAll(async () => {
   olga = await service.newUser('olga');
   news = await service.newBot(olga, 'news');
   group = await service.newGroup(olga, 'Team', [news]);
-  // Notifications are queued only after the flusher has seen that somebody is subscribed.
+  // Waits, because notifications are queued only after the flusher has seen that somebody is subscribed.
   const first = await person('first');
   await until(async () => {
     await send(first.id, 'Are you there?');
@@ -213,8 +213,8 @@ describe('some people get no notification', () => {
       await noted(kim, news.id, message_id);
       await app(kim, 'POST', `/api/chats/${news.id}/read`, { message_id });
     });
-    // Waits until the queue is empty. Otherwise, a notification about an earlier message would come before the next
-    // one.
+    // Waits until the queue is empty. Otherwise a notification about an earlier message could come before the next
+    // notification.
     await until(async () => expect(await sql('select 1 from push_due where due_at is not null')).toEqual([]));
     await send(group, 'for all');
     const once = ['news: for all'];

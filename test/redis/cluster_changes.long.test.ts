@@ -61,8 +61,8 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   };
   const traffic = Promise.all([talk(0), talk(1), talk(0), listen()]);
   await sleep(500);
-  // The slot moves to another master and back, so the first master gets the slot back after the other master has
-  // changed its data.
+  // The slot moves to another master and back. When the first master gets the slot back, the other master has changed
+  // the data of the slot.
   for (const [from, to] of [
     [0, 1],
     [1, 0],
@@ -111,7 +111,7 @@ test('while one master is down, only its partitions answer 503', async () => {
     took.push(performance.now() - began);
     return result;
   };
-  // A call to the dead master waits for a limited time, and delays no other call.
+  // A call to the dead master waits only for a limited time, and does not delay other calls.
   const refused = service.bot(dead, 'sendMessage', { chat_id: owner.id, text: 'x' });
   for (const until = performance.now() + 6_500; performance.now() < until; await sleep(20)) {
     const text = `alone ${++round}`;

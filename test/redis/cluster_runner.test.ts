@@ -1,4 +1,4 @@
-/** Tests script calls whose slot has moved or is moving, and clusters that are refused at the start. */
+/** Tests script calls on slots that have moved or are moving, and clusters that are refused at the start. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
@@ -27,7 +27,8 @@ beforeAll(async () => {
     connection,
     async recover(partition, run) {
       recovered.push(`${partition} ${run}`);
-      // The slot map of the connection may be older than the move that made this recovery necessary.
+      // Asks the cluster for the owner of the slot. The slot map of the connection may be older than the move that made
+      // this recovery necessary.
       const owner = await cluster.ownerOf(slots[partition] as number);
       await clientAt(owner).hset(keys.meta(partition), { run, hw: 10 });
       await clientAt(owner).hsetnx(keys.meta(partition), 'ver', 1);

@@ -45,7 +45,7 @@ export function onCluster(): void {
       fronts: 2,
       extraEnv: { JOURNAL_HIGH_WATER: '100000' },
     });
-    // Two masters are killed in turn. The owner and all tokens are on the third master.
+    // The tests kill two masters in turn. The owner and all tokens are on the third master.
     do owner = await service.newUser('olga');
     while ((await cluster.ownerOf(slotOfId(owner.id))) !== 0);
     bots = await onEach(

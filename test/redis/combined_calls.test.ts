@@ -64,7 +64,7 @@ beforeEach(async () => {
   dir = temporaryFolder();
   await open();
   await Promise.all(chats.map(seedChat));
-  // The first calls open the partition and load both forms of the script.
+  // Makes the first calls, which open the partition and load both forms of the script.
   await send('first', chats[39]);
   await Promise.all([send('second', chats[39]), send('third', chats[39])]);
   await client.config('RESETSTAT');
@@ -176,7 +176,7 @@ test('in a combined run, a refused call changes nothing, and the other calls are
   expect(sent[4]).toMatchObject({ first: 2, reply: await record(chat, 1) });
   const kept = await Promise.all((await client.keys('*}:req:*')).map((key) => client.get(key)));
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual([
-    // Two calls that are made before each test also share a key.
+    // The two calls that are made before each test also share a key.
     ...['10 ', '10 ', '11 ', '14 '],
   ]);
   expect(await client.exists(keys.chat(unknown))).toBe(0);
@@ -230,7 +230,7 @@ test('a combined run contains a limited number of calls, messages and bytes', as
   expect(await runsOf(many(17))).toBe(2);
   // An album counts as one call per message.
   expect(await runsOf(many(4, { texts: ['1', '2', '3', '4', '5', '6', '7', '8'] }))).toBe(2);
-  // A call that exceeds a limit by itself is sent alone.
+  // If a single call exceeds a limit, it is sent alone.
   expect(await runsOf(many(2, { texts: Array.from({ length: 20 }, (_, i) => `${i}`) }))).toBe(2);
   const third = 'x'.repeat(limits.combined_calls_bytes_max / 3);
   expect(await runsOf(many(2, { texts: [third] }))).toBe(1);
@@ -317,7 +317,7 @@ test('a combined run that is cut off in the append-only file is dropped as a who
   await Promise.all([send('c'), send('d', chats[1]), send('e', chats[2])]);
   const whole = await fileBytes();
   await close();
-  // The file ends inside the last call of the second run.
+  // Truncates the file inside the last call of the second run.
   await truncate(await appendOnlyFile(), whole - 60);
   expect(whole - size).toBeGreaterThan(600);
   await open();
@@ -330,14 +330,14 @@ test('a combined run that is cut off in the append-only file is dropped as a who
   );
 });
 
-/** Returns how many answers Redis remembers. A key that the calls of a run share has a line for each answer. */
+/** Returns how many answers Redis remembers. If the calls of a run share a key, this key has a line for each answer. */
 async function answersKept(): Promise<number> {
   const found = await client.keys('*}:req:*');
   const values = await Promise.all(found.map((key) => client.get(key)));
   return values.reduce((sum, value) => sum + (value?.endsWith('\n') ? value.split('\n').length - 1 : 1), 0);
 }
 
-/** Throws unless every message in a chat is whole: sequence, record, journal entry and request id. */
+/** Throws unless every message in a chat is complete, with sequence, record, journal entry and request id. */
 async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, number]>) {
   const entries = (await client.xrange(journal, '-', '+')).map(([, fields]) => fields[1] as string);
   const records = (await client.keys('*}:msg:*')).map((key) => key.slice(key.indexOf('}:') + 2));

@@ -1,4 +1,7 @@
-/** Tests changes of drafts that share a run of their script, and what Redis keeps of drafts when it restarts. */
+/**
+ * Tests changes of drafts that share a run of their script. Also tests which fields of drafts Redis keeps when it
+ * restarts.
+ */
 import { rm } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -84,7 +87,7 @@ beforeEach(async () => {
     wv: 5,
     wp: 'all',
   });
-  // The first calls open the partition and load both forms of the script.
+  // Makes the first calls, which open the partition and load both forms of the script.
   await show(third, 'first');
   await Promise.all([show(third, 'second'), show(third, 'third')]);
   await client.config('RESETSTAT');
@@ -155,7 +158,8 @@ test('a draft adds nothing to the append-only file, but a stopped draft is still
   const before = await fileBytes();
   await Promise.all([show(one, 'a'), show(other, 'b')]);
   expect(await fileBytes()).toBe(before);
-  // The deadline of a stopped draft depends on this time, so the draft does not expire during the test.
+  // The deadline of a stopped draft depends on this time. The time is chosen so that the draft does not expire during
+  // the test.
   await client.hset(keys.draft(one), 't', Date.now() + 600_000);
   expect(await stop(one)).toMatchObject({ status: 'ok' });
   const stopped = await client.hgetall(keys.draft(one));

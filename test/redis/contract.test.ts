@@ -1,4 +1,4 @@
-/** Tests the grammar of script headers: an invalid header is refused, and the error names the place. */
+/** Tests the grammar of script headers. An invalid header is refused, and the error names the place. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,6 @@
-/** Tests on a real Redis that a request is applied once despite lost answers, late attempts, restarts and trims. */
+/**
+ * Tests on a real Redis that a request is applied only once, despite lost answers, late attempts, restarts and trims.
+ */
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -22,7 +24,7 @@ const chat = chats[0] as ChatRef;
 const [meta, journal] = [keys.meta(partition), keys.journal(partition)];
 
 /**
- * Starts a proxy between the runner and Redis. `lose` cuts the connection once Redis has answered a command that
+ * Starts a proxy between the runner and Redis. `lose` cuts the connection after Redis has answered a command that
  * contains the text. `delay` cuts the connection before such a command, and `arrive` lets the command reach Redis.
  * `gate` delays new connections.
  */
@@ -136,7 +138,7 @@ beforeEach(async () => {
   });
   await client.hset(keys.queueState(bot), { seq: 1, inc: 1, bytes: 0, mask: 63 });
   await Promise.all(chats.map(seedChat));
-  // Loads both forms of the script, so that a late command is not refused because its script is unknown.
+  // Loads both forms of the script. Otherwise a late command would be refused because its script is unknown.
   const idle = chats[190] as ChatRef;
   await send('once.warm.1', idle);
   await Promise.all([send('once.warm.2', idle), send('once.warm.3', idle)]);
@@ -225,7 +227,7 @@ test('a request that other processes may repeat is applied once over two fronts'
   ]);
   expect(sent[2]).toEqual(sent[0]);
   expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
-  // The call of each front has its own key.
+  // The call of each front has a key of its own.
   expect(await requests()).toHaveLength(2);
 });
 

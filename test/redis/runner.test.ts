@@ -12,7 +12,7 @@ import { type FreshRedis, freshRedis } from '../support/servers.js';
 import { fastest, ready_ms_max } from '../support/times.js';
 
 /**
- * Starts a proxy between client and Redis. `cut` ends the connection once a command that contains the text was
+ * Starts a proxy between client and Redis. `cut` ends the connection after a command that contains the text was
  * forwarded.
  */
 async function startProxy(port: number) {
@@ -219,7 +219,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time', asy
 });
 
 test('if Redis stops answering, pending calls fail before the connection is closed', async () => {
-  // Two calls load the combined form, in which Redis gets the later calls.
+  // Makes two calls, which load the combined form. Redis gets the later calls in this form.
   await Promise.all([send('r0'), send('r1')]);
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -241,7 +241,7 @@ test('if Redis stops answering, pending calls fail before the connection is clos
     process.kill(redis.pid, 'SIGCONT');
   }
   await connection.ready(ready_ms_max);
-  // Redis ran the commands that it had received before it became silent, so it recognises the repeated request.
+  // Redis ran the commands that it had received before it became silent. It therefore recognises the repeated request.
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 3 });
   expect(await send('r4')).toMatchObject({ status: 'ok', first: 5 });
   expect(gaveUp).toBe(false);
@@ -249,8 +249,8 @@ test('if Redis stops answering, pending calls fail before the connection is clos
 
 test('a slow Redis that still answers does not count as unavailable', async () => {
   await send('r1');
-  // The script takes some tenths of a second. It counts steps, because from Redis 7.2 on TIME stands still during a
-  // script.
+  // The script takes some tenths of a second. It counts steps instead of reading the time, because from Redis 7.2 on
+  // TIME does not change during a script.
   const slow = 'local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i end return 1';
   const busyMs = async (steps: number) => {
     const since = performance.now();
@@ -259,7 +259,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   };
   let slowed = true;
   const slowing = (async () => {
-    // Measures how many steps the script needs to run that long on this machine, which may be busy.
+    // Measures how many steps the script needs to run for this long on this machine, which may be busy.
     for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 200) / (await busyMs(steps)));
     slowed = false;
   })();
@@ -299,7 +299,7 @@ test('calls that add data to a nearly full Redis are refused until memory is fre
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
   await setTo(limits.redis_roomy_percent - 5);
   expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', first: 2 });
-  // Without `maxmemory`, a setting defines the limit.
+  // If `maxmemory` is not set, a setting of Petrel defines the limit.
   await straight.client.config('SET', 'maxmemory', '0');
   await memory.check();
   expect(watched.isFull(partition)).toBe(false);
@@ -339,7 +339,7 @@ test('a fault in a script names the script and the line of its file', async () =
 
 test('the runner throws for an unknown script name', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
-  // The first call also sends the script, and is not measured.
+  // Does not measure the first call, because it also sends the script.
   for (const request of ['r1', 'r2']) await send(request);
   const { counts, sumMs } = runner.times.of('messages/send_to_user');
   expect(counts.reduce((a, b) => a + b)).toBe(1);

@@ -1,5 +1,5 @@
 /**
- * Tests the whole service on a Redis with Sentinels: its master is killed, and a former master returns as a replica.
+ * Tests the whole service on a Redis with Sentinels. The master is killed, and a former master returns as a replica.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -136,7 +136,7 @@ test('a connection that is looking for the master reconnects if a new master is 
   try {
     await Promise.all(connections.map((connection) => connection.ready(ready_ms_max)));
     const ids = await Promise.all(connections.map(({ client }) => client.client('ID')));
-    // A request to this Sentinel waits for a second, and another Sentinel fails over meanwhile.
+    // A request to this Sentinel waits for a second. In the meantime, another Sentinel starts the failover.
     process.kill(stopped, 'SIGSTOP');
     await openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel'), servers.sentinels[1]);
     for (const id of ids) {
@@ -162,8 +162,8 @@ if (long)
     );
     const last = (await resultOf(say(bot, 'on the second'))).message_id;
     await watched.caughtUp();
-    // Sentinels refuse a failover while another one runs, and abandon it if they have heard too little from the
-    // replica.
+    // Repeats the request. Sentinels refuse a failover while another one is running, and abandon a failover if they
+    // have heard too little from the replica.
     const request = () =>
       openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel')).catch(() => undefined);
     await request();

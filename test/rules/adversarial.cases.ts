@@ -44,7 +44,7 @@ export interface Attack {
   readonly input: string;
   /** The size of the largest input that the service passes to the parser. */
   readonly bytesMax: number;
-  /** The maximum CPU time per byte on a busy machine. This time is several times the time on an idle machine. */
+  /** The maximum CPU time per byte on a busy machine. On an idle machine, the time is several times shorter. */
   readonly nsPerByteMax: number;
   /** Returns a function that runs the parser on an input of `bytes` bytes. The parser may return a result or refuse. */
   readonly on: (bytes: number) => () => unknown;
@@ -87,7 +87,7 @@ type Row = readonly [
   on: (bytes: number) => () => unknown,
 ];
 
-/** Makes the rows of a text parser: one for each input, which is filled with a repeated unit. */
+/** Makes the rows of a text parser. There is one row for each input. An input consists of a repeated unit. */
 const texts = (
   parser: string,
   bytesMax: number,
@@ -299,7 +299,7 @@ const markdownV2 = (text: string) => formatText(text, 'MarkdownV2');
 const blanksLater = (count: number, unit: string) => (bytes: number) =>
   filled(bytes, ' ', unit.repeat(Math.floor((count * bytes) / markupMax)), 'x');
 
-/** Makes rows for texts of two parts, in which each item of the second part makes the parser read the first part. */
+/** Makes rows for texts of two parts. Each item of the second part makes the parser read the first part again. */
 const built = (
   parser: string,
   run: (text: string) => unknown,
@@ -588,7 +588,7 @@ const others: Row[] = [
   ),
 ];
 
-/** Marks in the composer. The web application reads them with each key, so slow reading would block typing. */
+/** Marks in the composer. The web application parses them after each key press, so a slow parser would block typing. */
 const marks: Row[] = [
   ...texts(
     'marks',

@@ -5,13 +5,13 @@ import { type Attack, attacks } from './adversarial.cases.js';
 
 const roundsMax = 12;
 /**
- * The time in ns below which a run always passes, because such short runs do not matter and timers are too imprecise
- * for them.
+ * A run that takes less than this time (in ns) always passes. Such short runs do not matter, and timers are too
+ * imprecise for them.
  */
 const nothing_ns = 1_000_000;
 /**
  * How many times longer a parser may take for an input that is four times as long. A linear parser takes four times as
- * long plus garbage collection, a quadratic parser 16 times.
+ * long, plus the time for garbage collection. A quadratic parser takes 16 times as long.
  */
 const growthMax = 9;
 

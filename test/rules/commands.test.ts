@@ -67,7 +67,7 @@ it("a person sees the commands of the narrowest scope, preferably in the person'
   const all: Record<string, ReturnType<typeof one>> = {};
   const shown = () => commandsFor(all, 7, 'ru')[0]?.command;
   expect(commandsFor(all, 7, 'ru')).toEqual([]);
-  // The scopes go from the widest to the narrowest. Each entry takes precedence over those before it.
+  // The scopes go from the widest to the narrowest. Each entry takes precedence over the entries before it.
   const order = [
     'default|',
     'default|ru',

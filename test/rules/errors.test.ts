@@ -1,4 +1,4 @@
-/** Tests that creating an error answer is cheap, because most refused calls throw one. */
+/** Tests that an error answer is created quickly, because most refused calls throw one. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 

@@ -1,4 +1,7 @@
-/** Tests the size limits of keyboards and entities. They exist because one call may copy a message a hundred times. */
+/**
+ * Tests the size limits of keyboards and entities. These limits exist because one call may copy a message a hundred
+ * times.
+ */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { formatText } from '../../src/rules/entities/format.js';

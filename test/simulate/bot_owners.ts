@@ -1,6 +1,6 @@
 /**
- * Simulates the owners of bots, who replace tokens, set and delete webhooks, and poll. Each owner makes one call at a
- * time. Checks that no process accepts a revoked token or refuses the valid token, and that a new receiver gets the
+ * Simulates the owners of bots. Owners replace tokens, set and delete webhooks, and poll. Each owner makes one call at
+ * a time. Checks that no process accepts a revoked token or refuses the valid token, and that a new receiver gets the
  * requests.
  */
 import { ApiError } from '../../src/errors.js';
@@ -12,20 +12,22 @@ import type { Scheduler } from './scheduler.js';
 
 interface BotState {
   /**
-   * The valid token. Undefined while a call that replaces the token is running, and after such a call with an unknown
-   * outcome.
+   * The valid token. Undefined while a call that replaces the token is running, and after such a call whose outcome is
+   * unknown.
    */
   token: string | undefined;
   readonly revoked: string[];
   replacing: boolean;
-  /** How the bot gets updates. Undefined while a call is changing this, and after a call with an unknown outcome. */
+  /**
+   * How the bot gets updates. Undefined while a call is changing this, and after such a call whose outcome is unknown.
+   */
   delivery: 'webhook' | 'polls' | undefined;
   calling: boolean;
   offset: number;
   urls: number;
 }
 
-/** Returns the answer of a call. Returns undefined if its outcome is unknown because the process failed or died. */
+/** Returns the answer of a call. Returns undefined if the outcome is unknown because the process failed or died. */
 type Ask = <T>(front: SimulatedProcess, work: () => Promise<T>) => Promise<T | undefined>;
 
 export class BotOwners {
@@ -74,7 +76,7 @@ export class BotOwners {
     const given = random.chance(0.5) ? state.token : state.revoked.at(-1);
     if (given === undefined) return;
     const isRevoked = state.revoked.includes(given);
-    // A front uses its cache synchronously.
+    // Reads the result without waiting, because a front uses its cache synchronously.
     const found = await this.#ask(front, async () => ({ bot: await front.store.auth.bot(given) }));
     if (found === undefined) return;
     const place = `${front.name}, bot ${bot}`;

@@ -1,4 +1,6 @@
-/** Defines how simulated clients call fronts, and when a call with an unknown outcome can no longer take effect. */
+/**
+ * Defines how simulated clients call fronts, and decides when a call with an unknown outcome can no longer take effect.
+ */
 import { ApiError } from '../../src/errors.js';
 import type { SimulatedProcess } from './process.js';
 import type { SimulatedRedis } from './redis.js';
@@ -7,7 +9,7 @@ import type { Scheduler } from './scheduler.js';
 export const isUnknown = (error: unknown) =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'not_durable');
 
-/** The attempts of one call. A process may continue an attempt after its client gave up. */
+/** The attempts of one call. A process may continue an attempt after the client gave up. */
 export class Call {
   readonly #attempts = new Set<{ readonly front: SimulatedProcess }>();
 
@@ -45,7 +47,7 @@ export class OpenCalls {
     this.#redis = redis;
   }
 
-  /** Calls `closed` once the call can no longer take effect. */
+  /** Calls `closed` when the call can no longer take effect. */
   add(call: Call, closed: () => void): void {
     this.#open.add({ call, closed, endedAt: null });
   }

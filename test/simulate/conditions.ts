@@ -1,6 +1,6 @@
 /**
  * Randomly chooses the conditions of one run: how fast the time moves, how long records stay in Redis, which chats
- * clients use, and which faults happen. Runs under different conditions cover more orders of steps.
+ * clients use, and which faults happen. With different conditions, the runs cover more orders of steps.
  */
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directs, group } from './people.js';
@@ -27,10 +27,10 @@ export interface Conditions {
   readonly pins: number;
   /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
   readonly posts: number;
-  /** How many calls a person makes about a post at a time. */
+  /** How many calls about one post a person makes at a time. */
   readonly callsPerPerson: number;
   /**
-   * The share of steps that follow a call of a client. With fewer calls, more records leave Redis between two calls.
+   * The share of steps in which a client makes a call. With fewer calls, more records leave Redis between two calls.
    */
   readonly calls: number;
   /** The number of steps after which a client repeats a call on any front, while the first front continues. */
@@ -45,9 +45,9 @@ export interface Conditions {
   readonly slowAnswers: number;
   /** The share of statements of Postgres, and of their answers, that are late by up to 6 s. */
   readonly slowPostgres: number;
-  /** The share of steps after which Redis syncs its data. A failover loses the data that Redis did not sync. */
+  /** The share of steps after which Redis syncs its data. Data that Redis did not sync are lost in a failover. */
   readonly syncs: number;
-  /** The share of steps with a fault, outside of a series of faults. */
+  /** The share of steps with a fault that does not belong to a series of faults. */
   readonly faults: number;
   /** Whether a kind of fault happens in this run. */
   allows(kind: string): boolean;
@@ -57,7 +57,7 @@ interface Focus extends Partial<Omit<Conditions, 'allows'>> {
   readonly kinds: readonly string[];
 }
 
-/** The subjects that half of the seeds concentrate on: only a few kinds of faults happen, but often. */
+/** The focuses. Half of the seeds have a focus, with which only a few kinds of faults happen, but often. */
 export const focuses: Readonly<Record<string, Focus>> = {
   // A command of a worker reaches Redis after another worker got the lease, or a worker gets its lease late.
   'late commands': {

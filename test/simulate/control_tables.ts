@@ -20,7 +20,7 @@ interface Stale {
   readonly createdMs: number;
 }
 
-/** The rows that change. Rows never change in place, so a copy of the maps is a copy of the state. */
+/** The rows that change. A row object is replaced and never modified, so a copy of the maps is a copy of the state. */
 export class ControlTables {
   readonly bots: Map<number, BotRow>;
   readonly webhooks: Map<number, WebhookRow>;

@@ -81,7 +81,7 @@ async function startRedis() {
   };
 }
 
-/** Omits each fault in turn, and omits it for good if the run still fails without it. */
+/** Omits each fault in turn. If the run still fails without the fault, omits it permanently. */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;
   const omitted = new Set<number>();
@@ -116,7 +116,7 @@ const total = { seeds: 0, steps: 0, sent: 0, messages: none, marks: none };
 const failures: Array<{ readonly seed: number; readonly report: Report }> = [];
 let next = first;
 
-/** Runs seeds one after the other. Without --all, ends after a seed failed in this or another slot. */
+/** Runs seeds one after the other. Without --all, ends after the failure of a seed in this or another slot. */
 async function runSeeds(place: number): Promise<void> {
   while ((values.all || failures.length === 0) && next < end && performance.now() - began < deadline) {
     const seed = next++;

@@ -1,6 +1,6 @@
 /**
- * Clients that pin messages and react to posts of a channel. Both are linearizable: the pin of each chat, and the
- * reactions to each post.
+ * Clients that pin messages and react to posts of a channel. The pin of each chat and the reactions to each post are
+ * linearizable.
  */
 import { ApiError } from '../../src/errors.js';
 import { unpack } from '../../src/store/core/codec.js';
@@ -40,7 +40,9 @@ export class Marks {
   readonly #onViolation: (what: string) => void;
   readonly #pins: Histories<PinInput, PinOutput, PinState>;
   readonly #reactions: Histories<ReactionInput, ReactionOutput, ReactionState>;
-  /** The posts by id, and the step at which the client got the answer. A loss of Redis may remove posts. */
+  /**
+   * The posts by id. For each, the step at which the client got the answer. Posts may disappear when Redis loses data.
+   */
   readonly #posts = new Map<number, number>();
   /** The ids of all posts so far, including those that Redis lost. */
   readonly #created = new Set<number>();
@@ -120,8 +122,8 @@ export class Marks {
   }
 
   /**
-   * Returns null if the outcome is unknown, and `refused` if the message to pin does not exist. A refusal after an
-   * attempt with an unknown outcome does not tell whether that attempt took effect.
+   * Returns null if the outcome is unknown, and `refused` if the message to pin does not exist. If a refusal follows an
+   * attempt with an unknown outcome, it is still unknown whether that attempt took effect.
    */
   async #pin(
     front: SimulatedProcess,
@@ -171,8 +173,8 @@ export class Marks {
   }
 
   /**
-   * A read that loads the person's own reactions from Postgres may show these reactions later than the counts. The
-   * check of own reactions therefore needs runs in which a person makes only one call about a post at a time.
+   * If a read loads the person's own reactions from Postgres, these reactions may be newer than the counts. The check
+   * of own reactions therefore needs runs in which a person makes only one call about a post at a time.
    */
   async #postCall(post: number, id: number): Promise<void> {
     const name = `${id} ${post}`;
@@ -235,7 +237,7 @@ export class Marks {
 
   // The end of a run.
 
-  /** Checks all histories, and that Postgres has their results. */
+  /** Checks all histories. Also checks that their results are in Postgres. */
   verify(tables: Tables, chats: readonly ChatRef[]): Verdicts {
     const step = this.#scheduler.steps;
     for (const chat of chats) {

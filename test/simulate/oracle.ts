@@ -18,7 +18,10 @@ const message = (start: string): Model<Input, Output, string> => ({
   },
 });
 
-/** A history that needs more steps of the checker stays undecided. Reports count such histories. */
+/**
+ * The maximum number of steps of the checker. A history that needs more steps stays undecided. Reports count such
+ * histories.
+ */
 const bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 
 export interface Verdicts {
@@ -47,8 +50,8 @@ export class Histories<I extends { readonly what: string }, O, S> {
   }
 
   /**
-   * Records a call with an answer, or a call with an unknown outcome (`output` is null). Returns a function to call
-   * when the call can no longer take effect.
+   * Records a call with an answer, or a call with an unknown outcome (`output` is null). Returns a function. Call it
+   * when the recorded call can no longer take effect.
    */
   note(key: string, client: string, input: I, output: O | null, from: number): () => void {
     const known = this.#operations.get(key) ?? [];
@@ -56,7 +59,7 @@ export class Histories<I extends { readonly what: string }, O, S> {
     const answeredAt = output === null ? Number.POSITIVE_INFINITY : this.#scheduler.steps;
     const noted: Noted<I, O> = { client, key, input, output, invokedAt: from, answeredAt };
     known.push(noted);
-    // The change may have been made before a loss of data, and again after the loss.
+    // The change may have been made before a loss of data, and a second time after the loss.
     if (input.what !== 'read' && from <= this.#lostAt) this.loose.add(key);
     return () => {
       noted.effectBy = this.#scheduler.steps;
@@ -123,7 +126,7 @@ export class Oracle {
     const known = this.sent.get(key);
     if (known) this.#onViolation(`message ${key} was sent twice: ${known.text} and ${sent.text}`);
     this.sent.set(key, sent);
-    // The message was in Postgres before a loss, and the update of the bot only in Redis.
+    // The message was in Postgres before a loss, but the update for the bot was only in Redis.
     if (sent.durable && this.#lostAt >= sent.from) this.messages.loose.add(key);
   }
 

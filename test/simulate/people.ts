@@ -16,7 +16,7 @@ export const directs = bots.flatMap((bot) => users.map((user) => directChat(bot,
 const made = createSecrets(['ab'.repeat(24)], [{ id: 'k1', key: Buffer.alloc(32, 7) }]);
 const derived = new Map<string, Buffer>();
 
-/** The secrets of all installations. Derived keys are kept, because each new process derives several. */
+/** The secrets of all installations. The derived keys are cached, because each new process needs several. */
 export const secrets: Secrets = {
   ...made,
   derive(purpose) {

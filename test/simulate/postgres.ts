@@ -1,7 +1,7 @@
 /**
  * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of
  * read-back and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may
- * deliver its answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test
+ * deliver the answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test
  * compares this stand-in with a real PostgreSQL.
  */
 import pg from 'pg';
@@ -34,7 +34,7 @@ interface Partition {
 /** Called for each row that a batch writes, even if the table has a newer version of the row. */
 export type OnRow = (kind: string, key: readonly number[], version: number, record: Buffer | null) => void;
 
-/** The flushed rows. Rows never change in place, so a copy of the maps is a copy of the state. */
+/** The flushed rows. A row object is replaced and never modified, so a copy of the maps is a copy of the state. */
 export class Tables {
   readonly rows = new Map<string, Map<string, Row>>();
   readonly sequences = new Map<string, Map<string, Sequence>>();
@@ -218,7 +218,8 @@ const reactionsTo = (tables: Tables, place: readonly unknown[]) =>
 /** The queries that have no name. */
 const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [
-    // Another form of this query limits the bytes of the result. Here every result is small.
+    // Another form of this query limits the bytes of the result. The limit has no effect here, because every result is
+    // small.
     /^select message_id, version, record from/,
     (tables, [chat, user, ids]) =>
       (ids as number[]).flatMap((id) => {
@@ -286,11 +287,11 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   ],
 ];
 
-/** Maintenance is not simulated: its statements find no daily partitions and nothing to purge. */
+/** Maintenance is not simulated. The statements of maintenance find no daily partitions and nothing to purge. */
 const idle = /^(purge_|claim_)/;
 const absent = /^read_spans_/;
 
-/** A transaction: its calls, and the rows of the last call or the code of the error that ended it. */
+/** A transaction with its calls. It also has the rows of the last call, or the code of the error that ended it. */
 export interface Ended {
   readonly calls: readonly Call[];
   readonly rows: readonly object[];
@@ -335,7 +336,7 @@ export class SimulatedPostgres {
   readonly transactions: Ended[] = [];
   /** The share of statements, and of answers, that are late by up to 6 s. */
   slow = 0;
-  /** Decides at random whether a statement or a commit fails, or loses its answer. */
+  /** Decides at random whether a statement or a commit fails, and whether its answer is lost. */
   fault: () => Fault = () => 'none';
   readonly #scheduler: Scheduler;
   /** The state of control tables. */

@@ -32,7 +32,7 @@ export interface World {
   onError(error: unknown): void;
 }
 
-/** An unanswered request to a receiver. */
+/** A request to a receiver that is not answered yet. */
 export interface Request {
   readonly from: Owner;
   readonly bot: number;
@@ -98,7 +98,7 @@ export class Network {
       wake: (bot: number) => {
         const able = this.#listeners.filter((each) => each.owner.alive);
         if (able.length === 0 || random.chance(0.1)) return;
-        // A job may run twice, because BullMQ gives the job of a worker that seems dead to another worker.
+        // A job may run twice, because BullMQ passes a job to another worker if its worker seems dead.
         for (let copies = random.chance(0.25) ? 2 : 1; copies > 0; copies--) {
           const { owner: to, check } = random.pick(able);
           this.#later(to, `${to.name}: wake-up of bot ${bot}`, () => void check(bot));

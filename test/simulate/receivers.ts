@@ -1,6 +1,6 @@
 /**
- * Receivers of webhooks, and clients that poll. Receivers answer at any later time, refuse, or lose their answer. They
- * check the order of updates and that no update is missing.
+ * Receivers of webhooks, and clients that poll. A receiver answers at any later time or refuses. Its answer may be
+ * lost. They check that updates are in order and that none is missing.
  */
 import { deliveryLimits } from '../../src/delivery/limits.js';
 import { isDirect } from '../../src/store/core/keys.js';
@@ -28,16 +28,16 @@ interface Seen {
 }
 
 export interface Leases {
-  /** Whether the clock of Redis jumped, or Redis lost leases, so that two workers may have a lease. */
+  /** Whether the clock of Redis jumped, or Redis lost leases, so that two workers may have a lease at the same time. */
   mayOverlap(): boolean;
   /** Whether a worker may not know yet that Redis lost its lease. */
   areLost(): boolean;
 }
 
-/** A process that was frozen may be late to abort its requests. */
+/** Returns whether the sender of a request may be late to abort it, because the sender is dead or was frozen. */
 const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || tainted;
 
-/** The message about a pin has no text. */
+/** Names a message by its text. The service message about a pin has no text. */
 const nameOf = (text: string | undefined, chat: string, id: number) =>
   text ?? `service message ${chat} ${id}`;
 
@@ -52,7 +52,7 @@ export class Receivers {
   /** The updates of each chat in order of arrival. */
   readonly #chats = new Map<string, Seen[]>();
   readonly #chatOf = new WeakMap<Request, string>();
-  /** The ids of updates by bot and text. Each text is sent once. */
+  /** The ids of updates by bot and text. Each text is sent only once. */
   readonly #idOf = new Map<string, number>();
   readonly #network: Network;
   readonly #leases: Leases;
@@ -76,7 +76,9 @@ export class Receivers {
     scheduler.addSource(() => this.#choices());
   }
 
-  /** Call this when Redis lost updates. Receivers then no longer expect the updates that they refused. */
+  /**
+   * Call this when Redis has lost updates. After the call, receivers no longer expect the updates that they refused.
+   */
   forgive(): void {
     this.#chats.clear();
     this.#idOf.clear();
@@ -116,7 +118,7 @@ export class Receivers {
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
   }
 
-  /** A client got the answer of a poll, so it has accepted the updates. */
+  /** Records that a client got the answer of a poll and thereby accepted its updates. */
   polled(bot: number, entries: readonly UpdateEntry[]): void {
     for (const { shownId: id, message } of entries) {
       const chat = `${bot} ${isDirect(message.chat) ? message.chat.user : message.chat.id}`;
@@ -143,7 +145,8 @@ export class Receivers {
   }
 
   /**
-   * Checks an update that arrives for the first time. Not called while workers may have updates that a failover lost.
+   * Checks an update that arrives for the first time. Not called while workers may have updates that were lost in a
+   * failover.
    */
   #checkOrder(bot: number, id: number, seen: Seen): void {
     const before = this.#chats.get(seen.chat) ?? [];
@@ -186,7 +189,7 @@ export class Receivers {
     const { update_id: id } = JSON.parse(String(request.body)) as Body;
     const seen = this.#seen.get(`${request.bot} ${id}`) as Seen;
     if (!this.healthy && random.chance(0.15)) {
-      // A receiver that refuses is down for some time.
+      // If a receiver refuses, it is down for some time.
       request.answer(503);
       return;
     }

@@ -14,9 +14,9 @@ import type { Choice, Owner, ProcessTime, Scheduler } from './scheduler.js';
 const startSeconds = 1_800_000_000;
 
 /**
- * Replaces `redis` in a script: the time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and
- * hints go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets, the only keys
- * that are set with GET.
+ * Replaces `redis` in a script. The time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and
+ * hints go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets. Only the keys of
+ * fill tickets are set with GET.
  */
 const shim = `
 local real=redis
@@ -75,7 +75,10 @@ export const simulatedScripts = (scripts: ReadonlyMap<string, Script>): Map<stri
     ]),
   );
 
-/** A real Redis for several installations at a time. Each has a *place*: two databases, for its data and their copy. */
+/**
+ * A real Redis for several installations at a time. Each installation has a *place*. A place consists of two databases,
+ * one for the data and one for their copy.
+ */
 export class SharedRedis {
   readonly #client: Redis;
   readonly scripts: ReadonlyMap<string, Script>;
@@ -89,7 +92,7 @@ export class SharedRedis {
     this.scripts = scripts;
   }
 
-  /** Loads the scripts, once. FLUSHDB keeps them. */
+  /** Loads the scripts. Once is enough, because FLUSHDB keeps them. */
   load(): Promise<unknown> {
     const sources = [...this.scripts.values()].flatMap(({ source, combined }) =>
       [source, combined?.source ?? []].flat(),
@@ -100,7 +103,7 @@ export class SharedRedis {
 
   /**
    * Sends commands to a database. All commands of one turn, from all installations, are sent in one write. Separate
-   * writes would take as much time as the rest of a step.
+   * writes would take as much time as all the rest of a step.
    */
   send<T>(database: number, commands: (client: Redis) => T): T {
     const { stream } = this.#client;
@@ -132,7 +135,7 @@ export class SimulatedRedis {
   #tickedAt = -1;
   /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
-  /** The maximum delay of commands on a slow connection. On a lost connection, the maximum delay is half as long. */
+  /** The maximum delay of commands on a slow connection. For a lost connection, the maximum delay is half of this. */
   lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
@@ -161,7 +164,8 @@ export class SimulatedRedis {
   }
 
   /**
-   * Returns the step at which the oldest command that Redis may still run was sent, or Infinity without such a command.
+   * Looks at the commands that Redis may still run. Returns the step at which the oldest of them was sent, or Infinity
+   * if there are none.
    */
   oldestStep(): number {
     const steps = [...this.connections].map((each) => each.oldestStep());
@@ -195,7 +199,7 @@ export class SimulatedRedis {
     return startSeconds * 1_000 + Math.floor(this.#scheduler.nowMs + this.skewMs);
   }
 
-  /** Removes all data, and loads the scripts. The steps of a run therefore do not depend on earlier runs. */
+  /** Removes all data and loads the scripts, so that the steps of a run do not depend on earlier runs. */
   async open(ticketMs: number): Promise<void> {
     await this.#shared.load();
     const emptied = this.#send((client) => [client.flushdb(), client.set('sim:ticket_ms', ticketMs)]);
@@ -252,7 +256,7 @@ export class SimulatedRedis {
   }
 }
 
-/** The reply to SCAN with all keys of the program. */
+/** The reply to a SCAN, with all keys of the program. */
 const scanned = (keys: string[]) => ['0', keys.filter((key) => !key.startsWith('sim:')).sort()];
 
 interface Sent {
@@ -272,7 +276,7 @@ const closed = () => new Error('Connection is closed.');
  */
 export class SimulatedConnection implements RedisServers {
   /**
-   * True, because a wait for a journal then ends by a timeout. On a single server, the wait would block a separate
+   * True, so that a wait for a journal ends by a timeout. On a single server, the wait would block a separate
    * connection.
    */
   readonly clustered = true;
@@ -338,7 +342,8 @@ export class SimulatedConnection implements RedisServers {
   }
 
   /**
-   * Returns the step at which the oldest command that Redis has not run was sent, or Infinity without such a command.
+   * Looks at the commands that Redis has not run. Returns the step at which the oldest of them was sent, or Infinity if
+   * there are none.
    */
   oldestStep(): number {
     return this.#sent.find(({ answer }) => answer === undefined)?.step ?? Number.POSITIVE_INFINITY;
@@ -414,7 +419,7 @@ export class SimulatedConnection implements RedisServers {
         sent.answer = () => sent.reject(error);
       },
     );
-    // Most replies arrive immediately. The others arrive in a later step, after other processes have continued.
+    // Most replies arrive immediately. All other replies arrive in a later step, after other processes have continued.
     const isLate = this.#scheduler.nowMs < this.lateUntilMs;
     if (this.#sent[0] === sent && !this.#owner.frozen && !isLate && this.#scheduler.random.chance(0.7))
       this.#deliver();

@@ -25,7 +25,7 @@ export interface Options {
   readonly redis: SharedRedis;
   /** The slot of this run in the shared Redis. Simultaneous runs have different slots. */
   readonly place?: number;
-  /** The faults to omit, by number. Used to find the faults that a failure needs. */
+  /** The faults to omit, by number. Used to find out which faults are needed to cause a failure. */
   readonly omitted?: ReadonlySet<number>;
   /** The focus of this run, a key of `focuses`. If absent, the seed decides. */
   readonly focus?: string | undefined;
@@ -85,7 +85,7 @@ class Simulation {
   readonly faults: string[] = [];
   violation: string | null = null;
   #faultCount = 0;
-  /** The number of faults that still follow in the current series. */
+  /** How many faults still follow in the current series. */
   #series = 0;
   #running = 0;
   #texts = 0;
@@ -140,7 +140,7 @@ class Simulation {
   async run(): Promise<Report> {
     const { redis, postgres } = this.#world;
     const scheduler = this.#scheduler;
-    // As in production, a ticket lives half as long as a record that leaves Redis soon.
+    // A ticket lives half as long as a record that leaves Redis soon, as in production.
     await redis.open(this.#conditions.hotTtlMs / 2);
     for (const roles of layout) this.#start(roles);
     postgres.slow = this.#conditions.slowPostgres;
@@ -288,7 +288,7 @@ class Simulation {
     const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
     if (fronts.length === 0) return;
     const known = [...this.#oracle.sent.values()].slice(-8);
-    // Calls often concern the message of the previous call, so that calls on one message overlap.
+    // Often uses the message of the previous call again, so that calls on one message overlap.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
     const drawn = this.#random.number();
@@ -416,7 +416,8 @@ class Simulation {
       }
       return true as const;
     });
-    // An attempt with an unknown outcome may have succeeded, and may cause the refusal of a later attempt.
+    // Treats the outcome as unknown. An earlier attempt with an unknown outcome may have succeeded, and may be the
+    // cause of this refusal.
     const output = done && !refused ? 'done' : null;
     const closed = [this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from)];
     if (deletes) closed.push(this.#marks.deleted(chat, id, output, from));
@@ -497,7 +498,7 @@ class Simulation {
     return counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
   }
 
-  /** Ends waits of clients, and lets frozen processes continue. */
+  /** Ends all waits of clients, and lets frozen processes continue. */
   #tend(): void {
     this.#openCalls.check();
     const { steps, nowMs } = this.#scheduler;

@@ -1,6 +1,6 @@
 /**
- * Tests account removal that is interrupted: another process completes it, and changes in flight to Postgres are
- * removed too.
+ * Tests the removal of an account that is interrupted. Another process completes the removal, and changes in flight to
+ * Postgres are removed too.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
@@ -48,7 +48,7 @@ async function furnish() {
   return { ann, own, chat, group, user };
 }
 
-/** Completes on node `b` the removals that another node postponed, without waiting for their next attempt. */
+/** On node `b`, completes the removals that another node postponed. Does not wait until the next attempt is due. */
 async function finish(): Promise<void> {
   await b.db.query('update account_removals set next_at = now()');
   for (let step = await b.store.accounts.continueRemoval(); step?.more; )

@@ -1,4 +1,4 @@
-/** Polls with a consumer name on several nodes (decision 0067). */
+/** Tests polls with a consumer name on several nodes (decision 0067). */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
@@ -120,8 +120,8 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect([lost.length > 0, own.length > 0]).toEqual([true, true]);
   const begun = performance.now();
   await sayAll('second');
-  // Consumer `lives` gets the updates of its own chats immediately. It polls until it also gets the updates of the dead
-  // consumer.
+  // Consumer `lives` gets the updates of its own chats immediately. The consumer polls until it also gets the updates
+  // of the dead consumer.
   const got: UpdateEntry[] = [];
   let offset = after(own);
   while (got.length < people.length + lost.length) {
@@ -167,7 +167,8 @@ test('updates of a lost answer are returned again, even if the consumer sends a 
   const early = await take(a, 'dies', { leaseMs: 200 });
   await say(people[1] as Person, 'later');
   const offset = after(early) + 1;
-  // Each of these answers is lost, as if the front had died. An offset just above an update proves that it was seen.
+  // Each of these answers is lost, as if the front had died. An offset just above an update proves that the update was
+  // seen.
   const answers = [];
   for (let times = 0; times < 3; times++) {
     await expect.poll(() => take(b, 'other', { offset }).then(shown)).toContain('early');

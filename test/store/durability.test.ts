@@ -48,7 +48,7 @@ beforeEach(() => {
 
 const flushed = (version: number) => announce(Buffer.from(`${partition} ${version}`));
 
-/** Runs a durable call that changed the partition under this run id. Returns its outcome so far. */
+/** Runs a durable call that has changed the partition under this run id. Returns the outcome of the call so far. */
 function start({ account = 7, under = run, bytes = 10, isGone = false, work = Promise.resolve() } = {}) {
   const outcome = { is: 'waits' };
   const listening = {
@@ -77,7 +77,7 @@ function start({ account = 7, under = run, bytes = 10, isGone = false, work = Pr
     );
   return outcome;
 }
-/** Waits for the read and the request of a call. Each is sent after a turn of the event loop. */
+/** Waits for the read and the request of a call. Both are sent after a turn of the event loop. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await time.advance(0);
 }

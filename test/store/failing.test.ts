@@ -91,7 +91,7 @@ test('a webhook that was set again counts as healthy, even if failures of the pr
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
   expect(await notices()).toEqual([]);
-  // Rotating the signing secret does not restart the hour.
+  // The hour does not start again when the signing secret is rotated.
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
   await node.db.query("update webhooks set failing_since = now() - interval '61 minutes' where bot_id = $1", [
     bot.id,

@@ -1,4 +1,4 @@
-/** Tests that updates for bots in other partitions are neither lost, doubled nor reordered when a forwarder dies. */
+/** Tests that updates for bots in other partitions are neither lost nor doubled nor reordered when a forwarder dies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -47,7 +47,7 @@ beforeEach(async () => {
     await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
-  // The sending node never forwards updates, as if it died after each message.
+  // The node that sends never forwards updates, as if it died after each message.
   writer.hooks.call = (name, run) =>
     name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
 });
@@ -122,7 +122,7 @@ test('a forwarder that pauses while another one empties the outbox neither loses
   await send('4', '5');
   held.open();
   await slow;
-  // The late trim may remove updates 4 and 5 only if this forwarder has read them.
+  // The late trim may remove updates 4 and 5 only if the late forwarder has read them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
@@ -175,7 +175,7 @@ test('a bot whose server is unavailable delays no other bot', async () => {
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // The server is up again. Newer updates must not overtake the updates that are still to be forwarded.
+  // The server is available again. Newer updates must not overtake the updates that must still be forwarded.
   gone = false;
   a.store.forwarder.follow(group.id, { forward: true });
   const received: string[] = [];

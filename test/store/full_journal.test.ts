@@ -124,7 +124,7 @@ test('the byte count of the journal stays exact, whatever the order and number o
       expect(await bytesReported()).toBe(await bytesHeld(client));
     }
   }
-  // A wrong count becomes exact again once all counted entries are settled.
+  // A wrong count becomes exact again when all counted entries are settled.
   await client.hincrby(meta, 'jw', 1_000_000);
   await client.hset(meta, 'jt', 3);
   await messages.send(chat, bot.sender, text('after'));

@@ -1,4 +1,4 @@
-/** Tests a Redis that is killed and started with an older append-only file: no id or version is given out twice. */
+/** Tests a Redis that is killed and started with an older append-only file. No id or version is assigned twice. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ const files = () => join(cluster.redis.dir, 'appendonlydir');
 const copy = () => join(cluster.redis.dir, 'copy');
 const remember = () => cpSync(files(), copy(), { recursive: true });
 
-/** Kills Redis and starts it on the append-only file saved by `remember`. */
+/** Kills Redis, and starts it with the append-only file that `remember` saved. */
 async function loseTail(): Promise<void> {
   const before = node.connection.runId();
   await cluster.redis.stop('SIGKILL');
@@ -345,7 +345,7 @@ test('if the call that opened a queue is repeated after Redis lost the queue, no
   node.hooks.call = async (name, run, partition) => {
     const reply = (await call(name, run, partition)) as { readonly status: string };
     if (name !== 'updates/open_queue' || reply.status !== 'ok' || lost !== undefined) return reply as never;
-    // The reply is lost. Another node uses the queue before Redis loses the queue.
+    // The reply is lost. Before Redis loses the queue, another node uses the queue.
     await say(other);
     lost = await firstId(other);
     await loseTail();

@@ -1,4 +1,6 @@
-/** Tests that each bot gets membership events once and in order, even if the process that committed them died. */
+/**
+ * Tests that each bot gets membership events exactly once and in order, even if the process that committed them died.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { putMember } from '../../src/postgres/chats/members.js';
 import { postgresLimits as limits } from '../../src/postgres/limits.js';

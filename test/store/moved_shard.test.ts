@@ -1,6 +1,6 @@
 /**
- * Tests a node whose machine was suspended. Its clock stood still, so the node still trusts an old shard map. The
- * database that a partition has left refuses the statements of this node.
+ * Tests a node whose machine was suspended. The clock of the machine stood still, so the node still trusts an old shard
+ * map. The database that a partition has left refuses the statements of this node.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

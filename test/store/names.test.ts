@@ -1,6 +1,6 @@
 /**
- * Tests names and descriptions of bots under forced orders of events: after a setter returned, no node shows the old
- * value.
+ * Tests names and descriptions of bots under forced orders of events. After a setter has returned, no node shows the
+ * old text.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -46,7 +46,7 @@ beforeEach(async () => {
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
-  // Nodes that have known Redis for less than a lease wait for one whole lease.
+  // A node that has known Redis for less than a lease waits for one whole lease.
   await pass(time, leaseMs, [a, b]);
 });
 afterEach(() => cluster.close());

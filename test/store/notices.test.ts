@@ -126,7 +126,7 @@ test('a notice is sent once even if its process is killed between sending and re
   expect(await told(user)).toEqual(['told']);
   expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 0 }]);
   expect(await send()).toBe(0);
-  // The claim of the killed process ends.
+  // Ends the claim of the killed process.
   await node.db.query('update notices set next_at = now() where user_id = $1', [user.id]);
   expect(await send()).toBe(1);
   expect(await told(user)).toEqual(['told']);

@@ -1,6 +1,4 @@
-/**
- * Tests owners and allowed writers of bots under forced orders of events: one change wins, and every node follows it.
- */
+/** Tests owners and allowed writers of bots under forced orders of events. One change wins, and all nodes apply it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
@@ -135,10 +133,10 @@ test('if a process dies right after the commit of a transfer, the sweep of anoth
     return run();
   };
   await expect(transfer(dead, ben)).rejects.toThrow('died');
-  // A node whose lease expired on a busy machine may already refuse the former token.
+  // On a busy machine, the lease of a node may have expired. The node may then already refuse the former token.
   b.store.sweep.start();
   await eventually('the former token is dead', async () => !(await accepts(bot.token)).includes(true));
-  // After its last write, the sweep removes the operation from the outbox.
+  // The sweep removes the operation from the outbox after its last write.
   await eventually('swept', async () => (await a.db.query('select from control_outbox')).length === 0);
   await consistent(ben);
 });
@@ -271,7 +269,7 @@ describe('the owner controls write access to a bot', () => {
       names[ben.id] as string,
     ]);
     await send(a);
-    // A send now runs no query in Postgres, because the chat’s record has the answer.
+    // A send now runs no query in Postgres, because the chat’s record contains the decision.
     const asked: string[] = [];
     a.hooks.query = (sql, run) => {
       asked.push(sql);

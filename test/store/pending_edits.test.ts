@@ -71,7 +71,7 @@ test('others see the stored text until a pending edit is applied, and an older t
   expect(Object.keys(await first.connection.client.hgetall(pending)).sort()).toEqual(
     [place(), `owner:${made.user.id}`, 'all'].sort(),
   );
-  // A normal edit is possible once the second has passed.
+  // A normal edit is possible after the second has passed.
   const normal = () =>
     first.store.messages.edit(made.chat, made.bot.sender, sent.id, {
       ...{ what: 'text', content: { text: 'three' }, markup: null },

@@ -12,7 +12,7 @@ import {
 
 let cluster: TestCluster;
 let node: TestNode;
-/** A node that commits changes to Postgres, and then cannot write to Redis. */
+/** A node that commits changes to Postgres but then cannot write to Redis. */
 let dead: TestNode;
 let [ann, ben] = [] as unknown as [Person, Person];
 let chat: ChatRef;

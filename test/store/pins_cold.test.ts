@@ -1,4 +1,4 @@
-/** Tests pins, reply keyboards, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
+/** Tests pins, reply keyboards, edits and replies with messages that are no longer in Redis (interface §3, §4.3.5). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Change } from '../../src/store/chats/streams.js';
 import type { Media } from '../../src/store/core/codec.js';
@@ -156,7 +156,8 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
       'edited_channel_post',
     ]),
   );
-  // The bot gets an update about its own pin, but not about its own edit. The bot was promoted twice.
+  // The bot gets an update about its own pin, but not about its own edit. There are two updates about promotions,
+  // because the bot was promoted twice.
   expect(await kinds(editor)).toEqual(['my_chat_member', 'channel_post', 'my_chat_member', 'channel_post']);
   const [service] = (await b.store.history.list(channel, 0, 1)) ?? [];
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });

@@ -1,4 +1,6 @@
-/** Tests long polls across nodes: lost hints, two polls of one bot, and a queue that was confirmed on another node. */
+/**
+ * Tests long polls on several nodes: lost hints, two polls of one bot, and a queue that was confirmed on another node.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -31,7 +33,7 @@ afterAll(() => cluster.close());
 const send = (value: string) => b.store.messages.send(made.chat, made.user.sender, text(value));
 const terminated = { kind: 'poll_terminated_by_poll' };
 
-/** Starts a poll on a node and returns once it has read the queue and waits. */
+/** Starts a poll on a node. Returns when the poll has read the queue and is waiting. */
 async function waiting(node: TestNode, timeout = 20) {
   const answer = poll(node, made.bot, 0, timeout).catch((error: unknown) => error);
   await eventually('waiting', () => node.store.polls.waiting() === 1);
@@ -231,6 +233,6 @@ test('a poll that keeps only the last update of a long queue removes the other u
   expect(Math.max(...largest)).toBeLessThanOrEqual(limits.script_entries_max);
   const [[, fields]] = (await client.xrange(key, '-', '+')) as [[string, string[]]];
   const size = fields.reduce((sum, value, i) => sum + (i % 2) * Buffer.byteLength(value), 0);
-  // A record is binary, so the text made from it may be longer.
+  // A record is binary, so a text that is made from it may be longer.
   expect(Math.abs(Number(await client.hget(state, 'bytes')) - size)).toBeLessThan(100);
 });

@@ -1,6 +1,6 @@
 /**
- * Tests that bots get reaction counts at most once per second and post. They always get the last state, from any
- * number of sending nodes.
+ * Tests that bots get the reaction counts of a post at most once per second. With any number of nodes that send counts,
+ * bots always get the last state.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-/** These users need no record, because every signed-in user sees a public channel. */
+/** These users need no member records, because every signed-in user sees a public channel. */
 const people = (count: number, from = 1): User[] =>
   Array.from({ length: count }, (_, i) => ({
     id: 9_000_000_000 + from + i,
@@ -95,7 +95,7 @@ longTest('after 500 users toggled one emoji simultaneously, the counts are the s
   expect(cold.reactions[0]?.count).toBe(expected.length);
   expect(cold.reactions[0]?.users.slice(0, 100).length).toBe(limits.reactors_listed_max);
   expect(await a.connection.client.hget(cluster.keys.post(post), 'u')).toBe(String(expected.length));
-  // The user comes back when only the row in Postgres still has the user’s reactions.
+  // The user returns when the user’s reactions are only in the row in Postgres.
   const [first, second] = users as [User, User];
   expect((await a.store.posts.react(post, first, set('👍'))).reactions[0]?.count).toBe(expected.length);
   expect((await a.store.posts.react(post, first, remove('👍'))).reactions[0]?.count).toBe(

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterAll(() => cluster.close());
 
-/** Pauses a node’s next statement that contains `part`, after Postgres answered it. */
+/** Pauses a node’s next statement that contains `part` after Postgres has answered the statement. */
 function holdAnswer(node: TestNode, part: string) {
   const held = gate();
   let done = false;
@@ -66,7 +66,7 @@ test('if a message was edited and evicted during a read-back, its old version is
   await cluster.flush();
   await evict(b, key);
   held.open();
-  // The edit removed the button that the press found in the old record.
+  // The press found the button in the old record, but the edit has removed this button.
   expect(await pressed).toMatchObject({ kind: 'button_not_found' });
   expect(fills).toEqual([
     { status: 'ok', filled: false },

@@ -1,6 +1,7 @@
 /**
- * Tests calls repeated under their idempotency key. The node of the first run died before it recorded the answer, and
- * the subject of the call has changed since. The repeat changes nothing and answers as the first run would have.
+ * Tests calls that are repeated under their idempotency key. The node of the first run died before it recorded the
+ * answer, and the object of the call has changed since then. The repeat changes nothing and answers as the first run
+ * would have.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -261,7 +262,7 @@ test('behaviour §4: a repeated leaveChat does not remove a bot that was added a
   const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
   expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
   expect(await member(group, bot)).toBe('member');
-  // Repeating the call without a change in between also succeeds.
+  // A repetition of the call without a change in between also succeeds.
   expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
   expect(await member(group, bot)).toBe('left');
 });

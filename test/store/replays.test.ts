@@ -1,5 +1,5 @@
 /**
- * Tests replays of dead letters through processes that die, and records of delivery attempts while Postgres is
+ * Tests replays of dead letters by processes that die. Also tests records of delivery attempts while Postgres is
  * unavailable.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -58,7 +58,7 @@ test('if a node dies before a replay reaches the queue, the sweep queues the upd
   const { call } = node.hooks;
   node.hooks.call = (name, run) => (name === 'webhooks/replay' ? Promise.reject(new Error('dead')) : run());
   await expect(replays.replay(bot.id, allDead)).rejects.toThrow('dead');
-  // A row in webhook_replays does not show whether the node died before or after it queued the updates.
+  // From a row in webhook_replays, nobody can tell whether the node died before or after it queued the updates.
   node.hooks.call = call;
   expect(await replays.countDead(bot.id)).toBe(0);
   expect(await waiting(bot.id)).toBe(0);
@@ -185,7 +185,7 @@ test('a delivery attempt that Postgres refuses does not block other attempts', a
     const one = { ...delivery, entry: { ...delivery.entry, shownId: n } };
     recorder.note(to, one, outcome, null, facts);
   };
-  // The management bot’s deliveries run inside the process and take fractions of a millisecond.
+  // The management bot’s deliveries run inside the process, so they take only fractions of a millisecond.
   note(bot.id, 1, { ...answered(200), latencyMs: 1.5 });
   const failed = (message: string): Outcome => ({
     ...{ kind: 'failed', reason: 'closed', message, latencyMs: 0.4 },

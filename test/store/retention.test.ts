@@ -51,7 +51,7 @@ async function pass(ageMs: number, on: TestNode = node): Promise<number> {
 
 const idsOf = (messages: readonly StoredMessage[] | null) => messages?.map(({ id }) => id);
 
-/** An age that is above the age of every message sent so far. */
+/** An age that is greater than the age of every message that was sent so far. */
 const any = -1_000;
 
 async function aged() {
@@ -334,7 +334,7 @@ test('a partition of messages is dropped with its pins and posts when its whole 
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The day of `edge` ended less than three days ago, so not all messages of this day have reached the maximum age.
+  // The day of `edge` ended less than three days ago, so some messages of this day have not reached the maximum age.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
@@ -398,7 +398,7 @@ test('a partition that another session has locked is dropped in a later pass', a
   await reading;
   const before = await spanNamesOf(chat);
   await rested();
-  // Because of the reader, the pass waits a second for each of the three oldest partitions.
+  // The reader makes the pass wait a second for each of the three oldest partitions.
   const passing = pass(7 * day_ms);
   for (let n = 0; n < 20; n++) await send('more');
   await cluster.flush();

@@ -1,5 +1,6 @@
 /**
- * Tests law 7 under forced orders of events: once the call that revoked a token returned, no node accepts that token.
+ * Tests law 7 under forced orders of events. After the call that revoked a token has returned, no node accepts the
+ * token.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -36,7 +37,7 @@ const fromMemory = (node: TestNode, token: string) => {
   return null;
 };
 
-/** Before a revocation commits, it checks whether Redis accepts the revocation. */
+/** A revocation first checks whether Redis accepts it, and only then commits. */
 const beforeCommit = ['auth/pending', 'control/forget'];
 const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
@@ -52,7 +53,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('while Redis is available, every node refuses a revoked token', () => {
-  // Nodes that have known Redis for less than a lease wait for one whole lease.
+  // A node that has known Redis for less than a lease waits for one whole lease.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
   test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {
@@ -91,7 +92,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     await cut.reached;
     const began = performance.now();
     const revoked = regenerate(b);
-    // The node accepts the token until its lease ends, and the caller has no answer until then.
+    // The node accepts the token until its lease ends. Until then, the caller gets no answer.
     expect(await within(limits.auth_lease_ms / 4, revoked)).toBe('late');
     expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
     await revoked;

@@ -1,7 +1,7 @@
 /**
  * Runs a random workload of all changing calls, with flushes and evictions in between. Afterwards the drained Postgres
  * has the same rows as Redis, and both have all acknowledged changes. This must also be true after Redis has lost all
- * data and has read them back.
+ * data and the data were read back.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -42,7 +42,7 @@ async function evictSome(share: number, next: () => number): Promise<void> {
   }
 }
 
-/** Makes the queue of each bot look full, so that new updates push out pending ones. */
+/** Makes the queue of each bot look full, so that new updates push out pending updates. */
 async function fillQueues(rooms: readonly Room[], bytes: number): Promise<void> {
   for (const { people } of rooms) {
     for (const { id, isBot } of people) {

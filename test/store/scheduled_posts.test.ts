@@ -27,7 +27,7 @@ test('the clean-up deletes posts that a node of an earlier version left when it 
     );
   }
   const [ann, ben] = posts;
-  // An earlier version does not delete the rows of the account.
+  // Simulates an earlier version, which does not delete the rows of the account.
   await db.query('update users set deleted_at = now() where id = $1', [ann?.author]);
   await store.scheduledPosts.clean();
   expect(await db.query('select id from scheduled_posts')).toEqual([{ id: ben?.id }]);

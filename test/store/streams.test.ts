@@ -17,7 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Opens a stream, from a cursor if given. Returns the texts it shows, and functions to end it and resume. */
+/**
+ * Opens a stream, from a cursor if given. Returns the texts that the stream shows, and functions that end and resume
+ * the stream.
+ */
 async function open(node: TestNode, user: number, from = '') {
   const seen: string[] = [];
   let cursor = '';
@@ -73,7 +76,7 @@ test('a chat has a log of changes only while somebody reads the chat', async () 
   const log = cluster.keys.changes(group);
   const redis = a.connection.client;
   await send('before anyone looks');
-  // The chat is new, so its creator may be about to open a stream.
+  // The log exists although nobody reads it, because the chat is new and its creator may be about to open a stream.
   expect(await redis.xlen(log)).toBe(1);
   await redis.del(log);
   await send('nobody looks');

@@ -1,4 +1,4 @@
-/** Streams of updates whose clients are slow or gone, on several nodes (decision 0069). */
+/** Tests streams of updates on several nodes, with clients that are slow or gone (decision 0069). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
@@ -166,7 +166,7 @@ test('streams end when their node shuts down, and no new ones start', async () =
   expect(a.store.polls.streaming()).toBe(0);
 });
 
-/** Returns the names of the scripts of updates that a node calls from now on. */
+/** Returns the names of the scripts in `updates/` that a node calls from now on. */
 function callsOf(node: TestNode): string[] {
   const calls: string[] = [];
   node.hooks.call = (name, run) => {
@@ -243,7 +243,7 @@ test('new updates cause no Redis calls for a stream that waits for confirmations
   for (let n = 1; n <= 100; n++) await say(`${n}`);
   await b.store.polls.confirm(bot.id, (stream.ids[0] ?? 0) + 1);
   await eventually('the second', () => stream.got.length === 2);
-  // The stream checks its queue each second, and after the confirmation.
+  // The stream checks its queue each second, and once more after the confirmation.
   const checks = 2 + Math.ceil((performance.now() - begunMs) / limits.poll_tick_ms);
   expect(calls.length).toBeLessThanOrEqual(4 * checks);
   stream.disconnect();
@@ -263,7 +263,7 @@ test('an update that arrives while a full stream is checked causes no further ch
     notice();
     return true;
   };
-  // Once a second, the node looks at all polls of the partition, and then checks each of them.
+  // Once a second, the node looks at all polls of the partition. After that, it checks each of them.
   let looks = 0;
   let checks = 0;
   a.hooks.call = async (name, run) => {

@@ -37,7 +37,7 @@ test('people can read messages with polls while Postgres is unavailable', async 
   const { query } = hooks;
   hooks.query = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
   const during = await seen(person);
-  // A forward stores the results, so Petrel forwards a poll only together with its results.
+  // Petrel forwards a poll only if its results are available, because a forward stores the results.
   await expect(seen(robot)).rejects.toMatchObject({ kind: 'unavailable' });
   hooks.query = query;
   expect(during).toEqual(poll);

@@ -1,6 +1,6 @@
 /**
- * Tests webhook calls repeated under their idempotency key after the node of the first run died. Changes made in
- * between stay, and the answer equals the answer of the first run.
+ * Tests webhook calls that are repeated under their idempotency key. The node of the first run has died. Changes made
+ * in between stay, and the answer equals the answer of the first run.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, dieAt, dieUnnoted, outwait } from '../support/keyed.js';

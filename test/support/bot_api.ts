@@ -1,4 +1,7 @@
-/** Compares answers with the types of the Bot API (`@gramio/types`), by type-checking them as literals. */
+/**
+ * Compares answers with the types of the Bot API (`@gramio/types`). Writes the answers as literals and type-checks
+ * them.
+ */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +18,10 @@ export interface Recorded {
   readonly value: unknown;
 }
 
-/** The keys of an answer, and the texts that select a member of a union. Answers of one shape are compared once. */
+/**
+ * The keys of an answer, and the texts that select a member of a union. Answers with the same shape are compared only
+ * once.
+ */
 function shapeOf(value: unknown, key = ''): unknown {
   if (Array.isArray(value)) return [...new Set(value.map((each) => JSON.stringify(shapeOf(each))))].sort();
   if (typeof value !== 'object' || value === null)
@@ -36,7 +42,7 @@ export class Recorder {
   }
 }
 
-/** The types accept further fields, but no missing field and no other type. */
+/** The types accept further fields. They accept neither a missing field nor another type. */
 const head = (types: string) => `import type { APIMethodReturn, APIMethods, TelegramUpdate } from '${types}';
 type Fixed<T> = T extends object ? { readonly [Key in keyof T]: Fixed<T[Key]> } : T;
 type Result<Name> = Fixed<
@@ -90,7 +96,8 @@ const others: Readonly<Record<string, string | null>> = {
 };
 
 /**
- * Without an error, `getWebhookInfo` returns its error fields as null (interface §2). The Bot API omits such fields.
+ * If there is no error, `getWebhookInfo` returns its error fields as null (interface §2). The Bot API omits such
+ * fields.
  */
 const withoutNulls = (info: object) =>
   Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));

@@ -1,4 +1,4 @@
-/** Certificates that receivers may have: valid, self-signed, for another name, expired. */
+/** Makes certificates for receivers: valid, self-signed, for another name, or expired. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import forge from 'node-forge';
 
@@ -20,7 +20,7 @@ export interface CertificateOptions {
   readonly validFrom?: Date;
   readonly validTo?: Date;
   readonly forServers?: boolean;
-  /** True to make a new key. Otherwise all certificates share one key, because making keys is slow. */
+  /** Whether to make a new key. By default all certificates share one key, because making keys is slow. */
   readonly freshKey?: boolean;
 }
 

@@ -34,7 +34,7 @@ export interface ClusterNode {
 export interface FreshCluster extends FreshRedis {
   readonly cluster: readonly string[];
   readonly nodes: readonly ClusterNode[];
-  /** The index of the master that owns a slot, according to the first master that answers. */
+  /** Returns the index of the master that owns a slot, according to the first master that answers. */
   ownerOf(slot: number): Promise<number>;
   /** Adds a replica of a master and waits until it has caught up. The replica is not in `nodes`. */
   addReplica(master: number): Promise<ClusterNode>;
@@ -49,8 +49,8 @@ export function openMasters({ url, cluster = [url] }: FreshRedis): Redis[] {
 }
 
 /**
- * Opens a client that emits `monitor` for each command of this server. Unlike ioredis' `monitor()`, it accepts that a
- * busy server sends the first commands in one packet with the reply to MONITOR.
+ * Opens a client that emits `monitor` for each command of this server. Unlike ioredis' `monitor()`, this function works
+ * if a busy server sends the first commands in one packet with the reply to MONITOR.
  */
 export async function openMonitor(server: Redis): Promise<Redis> {
   const monitor = server.duplicate({ monitor: true });
@@ -68,13 +68,16 @@ export async function openMonitor(server: Redis): Promise<Redis> {
   return monitor;
 }
 
-/** Opens one client for commands on one key, wherever the key is stored. Its `keys` lists the keys of all masters. */
+/**
+ * Opens a client for commands on a single key. It works for a key on any server. The client's `keys` lists the keys of
+ * all masters.
+ */
 export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   if (!cluster) return new Redis(url);
   const { password } = new URL(url);
   const client = new Cluster([...cluster], { redisOptions: { password } });
   const keys = async (pattern: string) => {
-    // The list of masters is known only after connecting.
+    // Waits for the connection, because the list of masters is known only afterwards.
     if (client.status !== 'ready') await once(client, 'ready');
     return (await Promise.all(client.nodes('master').map((master) => master.keys(pattern)))).flat();
   };
@@ -198,7 +201,7 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      // A replica can be elected only after it has learned the slots of its master.
+      // Waits until the replica has learned the slots of its master, because it can be elected only after that.
       await until(
         'a replica that has caught up',
         async () =>
@@ -220,7 +223,8 @@ export async function freshCluster(): Promise<FreshCluster> {
       return keys.length < count;
     },
     async endMove(slot, to) {
-      // The new master gets the command first and raises its epoch, so that the others accept the change.
+      // Sends the command to the new master first. The new master then raises its epoch, so that the other nodes accept
+      // the change.
       for (const { client } of [node(to), ...living().filter((each) => each !== node(to))])
         await client.call('CLUSTER', 'SETSLOT', slot, 'NODE', node(to).id);
     },

@@ -72,7 +72,7 @@ function postgres(): Stand {
 }
 
 const stands: Readonly<Record<string, () => Stand>> = {
-  // This container is a plain machine on which a test runs commands.
+  // This container stands for a plain machine on which a test runs commands.
   debian: () => ({
     entry: ['bash', '-c', 'while :; do sleep 1; done'],
     folder: '/',
@@ -82,7 +82,7 @@ const stands: Readonly<Record<string, () => Stand>> = {
   petrel,
   postgres,
   redis: () => ({ entry: [], folder: '/data', user: 0 }),
-  // The service starts late, as on a busy machine. Without a health check its clients would not be served.
+  // Starts the service late, as on a busy machine. If there were no health check, clients would not be served.
   haproxy: () => ({
     entry: ['sh', '-c', 'sleep 2; exec haproxy -W -db -f /usr/local/etc/haproxy/haproxy.cfg'],
     folder: '/',
@@ -181,7 +181,7 @@ class Container {
     const child = spawn(
       'setpriv',
       [
-        // When a test worker is killed, its containers end too.
+        // Ends the containers too when the test worker is killed.
         ...['--pdeathsig', 'KILL', 'ip', 'netns', 'exec', network],
         ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
         ...['--propagation', 'private', 'sh', '-euc', enter, mounts, join(this.#place, 'hosts')],
@@ -212,17 +212,17 @@ class Container {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   }
 
-  /** Sends a signal to the container's process 1. When the container exits, all of its processes have ended. */
+  /** Sends a signal to the container's process 1. When the container has exited, all of its processes have ended. */
   #signal(signal: NodeJS.Signals): void {
     const pid = this.#running && Number(this.#pid());
     if (pid) process.kill(pid, signal);
-    // The container's process 1 does not exist yet.
+    // Kills the program that starts the container, because the container's process 1 does not exist yet.
     else if (signal === 'SIGKILL') this.#running?.process.kill(signal);
   }
 
   /**
-   * Runs a command as root in the container. Resolves with the output when the command has ended. Its background
-   * processes keep running.
+   * Runs a command as root in the container. Resolves with the output when the command has ended. The background
+   * processes of the command keep running.
    */
   async run(...command: readonly string[]): Promise<{ readonly how: string; readonly out: string }> {
     if (!this.#running) return { how: 'not running', out: '' };
@@ -272,14 +272,17 @@ class Container {
 export interface Composition {
   readonly containers: ReadonlyMap<string, Container>;
   /**
-   * Starts every service once its dependencies are ready. Throws with the log of a service that is not ready in time.
+   * Starts each service when its dependencies are ready. Throws with the log of a service that is not ready in time.
    */
   up(): Promise<void>;
   /**
    * Stops all containers cleanly, dependents first. Volumes stay, but dynamic addresses may change at the next `up`.
    */
   down(): Promise<void>;
-  /** Stops a container cleanly and starts it again. Resolves with its exit code or signal once it is healthy. */
+  /**
+   * Stops a container cleanly and starts it again. Resolves when the container is healthy again, with the exit code or
+   * signal of the stopped one.
+   */
   restart(container: string): Promise<string>;
   /** Kills all containers, even while they start or stop, and removes volumes and networks. */
   remove(): Promise<void>;

@@ -23,7 +23,7 @@ export function environment(
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
     TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
     POSTGRES_POOL: '4',
-    // Most tests make calls as fast as they can.
+    // Turns off the rate limits, because most tests make calls as fast as they can.
     ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
     // Only tests of link previews load pages, and only from loopback.
     LINK_PREVIEWS: '0',

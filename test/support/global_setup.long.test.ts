@@ -8,7 +8,7 @@ import { temporaryFolder } from './servers.js';
 
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Its worker needs the database after the last test. */
+/** A test file whose worker needs the database after the last test. */
 const testFile = `
 import { connect } from 'node:net';
 import { once } from 'node:events';

@@ -1,7 +1,8 @@
 /**
  * Starts the shared servers before the first test file and stops them after the last. All temporary files of the run
- * are in one folder. If the system has enough memory, the data of PostgreSQL is in a second folder, which is in memory.
- * A run fails if it leaves a process running. The processes of a run end with it, even if the run is killed.
+ * are in one folder. If the system has enough memory, the data of PostgreSQL are in a second folder, which is in
+ * memory. A run fails if it leaves a process running. When a run ends, its processes end too, even if the run is
+ * killed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,8 +24,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = temporaryFolder();
   const memory = createMemoryFolder() ?? folder;
   const folders = [...new Set([folder, memory])];
-  // Runs in a separate process group, so that a terminal's Ctrl-C does not end it. Its stdin closes when this process
-  // ends.
+  // Runs in a separate process group, so that a terminal's Ctrl-C does not end it. The stdin of the program closes when
+  // this process ends.
   const guard = spawn(process.execPath, [watcher, ...folders], {
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -38,8 +39,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     const except = [process.pid, guard.pid ?? 0];
     const others = () => processesOf(folders, except);
-    // The test runner calls this function while its workers stop their services. These write their last rows to the
-    // shared database.
+    // The test runner calls this function while its workers stop their services. The services write their last rows to
+    // the shared database.
     await until(
       () => !others().some(({ command }) => command.includes('/vitest/dist/workers/')),
       worker_ms_max,

@@ -40,8 +40,9 @@ export interface Image {
   readonly files: string;
   readonly addedBytes: number;
   /**
-   * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own
-   * `/tmp`. The folder `volume` is mounted as the image’s volume. The container uses the network of this machine.
+   * Starts a command as a container engine does: with the image’s user, as process 1, without capabilities, and with a
+   * read-only root that has its own `/tmp`. The folder `volume` is mounted as the image’s volume. The container uses
+   * the network of this machine.
    */
   start(command: readonly string[], env: Readonly<Record<string, string>>, volume: string): ChildProcess;
   remove(): void;
@@ -85,7 +86,7 @@ const script = `
   root=$0 user=$3 folder=$4; shift 4
   exec chroot --userspec="$user" "$root" env -C "$folder" setpriv --no-new-privs "$@"`;
 
-/** Builds the image in separate storage and downloads its packages again. Takes some minutes. */
+/** Builds the image in separate storage, and downloads the packages of the image again. This takes some minutes. */
 export function buildImage(): Image {
   const reason = whyNoImage();
   if (reason !== undefined) throw new Error(`the image cannot be built here: ${reason}`);

@@ -1,5 +1,6 @@
 /**
- * Runs one call under an idempotency key on nodes in this process: stops it at a step, and repeats it on another node.
+ * Runs one call under an idempotency key on nodes in this process. Stops the call at a step, and repeats it on another
+ * node.
  */
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
@@ -8,7 +9,7 @@ import { createDispatch } from '../../src/server/dispatch.js';
 import type { ApiRequest } from '../../src/server/request.js';
 import { type TestNode, within } from './store.js';
 
-/** The caller: a bot calls a method, and a person an endpoint such as `POST /api/chats`. */
+/** The caller. A bot calls a method, and a person calls an endpoint such as `POST /api/chats`. */
 export interface Caller {
   readonly token: string;
 }
@@ -19,8 +20,8 @@ export interface Reply {
 }
 
 /**
- * The uploaded parts of a call by name, and the file store. Without them the call has no files. `prefer` is the header
- * `Prefer`, and `durable` is the setting DURABLE. `onAbort` gets the listener for a lost connection.
+ * The uploaded parts of a call by name, and the file store. If these are absent, the call has no files. `prefer` is the
+ * header `Prefer`, and `durable` is the setting DURABLE. `onAbort` gets the listener for a lost connection.
  */
 export interface Upload {
   readonly files?: DispatchOptions['files'];
@@ -116,7 +117,8 @@ export async function outwait({ connection: { client } }: TestNode): Promise<voi
 }
 
 /**
- * Stops a node permanently at a call to a script, before or after the script ran. `died` is true once it has stopped.
+ * Stops a node permanently at a call to a script, before or after the script ran. `died` is true after the node has
+ * stopped.
  */
 export function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
   const state = { died: false };
@@ -129,7 +131,10 @@ export function dieAt(node: TestNode, script: string, when: 'before' | 'after') 
   return state;
 }
 
-/** Makes a node stop between a call’s work and the recording of its answer. Afterwards the node works again. */
+/**
+ * Makes a node stop after the work of a call and before the answer of the call is recorded. After that, the node works
+ * again.
+ */
 export async function dieUnnoted(node: TestNode, run: () => Promise<unknown>): Promise<void> {
   const state = dieAt(node, 'idempotency/settle', 'before');
   const running = run();

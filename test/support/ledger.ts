@@ -1,8 +1,8 @@
 /**
- * The answers that callers got and the updates that bots received, compared with the data that the service stored.
- * Every attempt of a call has a unique text, so that an answer, a message and an update can always be matched. An
- * attempt without an answer may have been applied once or not at all. An attempt that was acknowledged must have been
- * applied once.
+ * Compares the answers that callers got and the updates that bots received with the data that the service stored. Every
+ * attempt of a call has a unique text, so that an answer, a message and an update can always be matched. An attempt
+ * without an answer must have been applied exactly once or not at all. An attempt that was acknowledged must have been
+ * applied exactly once.
  */
 
 export interface Seen {
@@ -21,8 +21,8 @@ interface Received extends Seen {
 }
 
 /**
- * The numbers of faults, with the first examples. The fields `acknowledged` and `unanswered` say how many calls were
- * compared.
+ * How many faults there were of each kind, with the first examples. The fields `acknowledged` and `unanswered` say how
+ * many calls were compared.
  */
 export interface Verdict {
   readonly acknowledged: number;
@@ -91,10 +91,10 @@ export class Ledger {
   }
 
   /**
-   * Compares the ledger with the history of every chat, given in any order, and with the updates that bots must
-   * receive. A bot must receive each message of the history for which `hears` returns true. If updates are `pushed`,
-   * the updates of different chats arrive in any order. An update can arrive again at any time, and only its first
-   * arrival counts.
+   * Compares the ledger with the histories of all chats, which may be given in any order. Also compares it with the
+   * updates that bots must receive. A bot must receive each message of the history for which `hears` returns true. If
+   * updates are `pushed`, the updates of different chats arrive in any order. An update can arrive again at any time,
+   * and only its first arrival counts.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,
@@ -150,7 +150,7 @@ export class Ledger {
     return kept;
   }
 
-  /** A sender that waits for each answer before its next call gets growing ids, and no id is given out twice. */
+  /** A sender that waits for each answer before its next call gets growing ids. No id is assigned twice. */
   #checkSenders(found: Findings): void {
     const lastOf = new Map<string, number>();
     const given = new Map<string, string>();

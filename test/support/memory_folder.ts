@@ -1,6 +1,6 @@
 /**
- * The folder in memory of a test run, for the data of PostgreSQL. A new database consists of 600 small files. Creating
- * them on a disk takes far more processor time.
+ * The folder in memory of a test run, for the data of PostgreSQL. A new database consists of 600 small files. To create
+ * these files on a disk takes far more processor time.
  */
 import { readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { freemem } from 'node:os';
@@ -10,7 +10,7 @@ import { commandOf } from '../../src/dev/processes.js';
 import { killProcessesOf } from './run_processes.mjs';
 import { temporaryFolder } from './servers.js';
 
-/** A run uses less than half of this memory. */
+/** The memory that must be free. A run uses less than half of it. */
 const free_bytes_min = 2 * 1024 ** 3;
 
 /**
@@ -31,8 +31,8 @@ export function createMemoryFolder(
 }
 
 /**
- * Removes the folders of dead runs of this user, and ends their servers. A run leaves its folder only if it is killed
- * together with its guard.
+ * Removes the folders of dead runs of this user, and ends their servers. A run leaves its folder only if the run is
+ * killed together with its guard process.
  */
 export async function removeLeftovers(root = memoryRoot(0)): Promise<void> {
   for (const name of root === undefined ? [] : readdirSync(root)) {

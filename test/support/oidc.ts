@@ -1,4 +1,4 @@
-/** A real OpenID Connect provider on this machine, and a browser that signs in there without drawing pages. */
+/** A real OpenID Connect provider on this machine, and a browser that signs in there but does not draw pages. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
@@ -9,7 +9,7 @@ import { callOpenly } from './sign_in_calls.js';
 
 export const client = { id: 'petrel-of-test', secret: 'a-secret-of-the-client' } as const;
 
-/** Answers a request instead of the provider, and returns true. */
+/** Answers a request in place of the provider, and then returns true. */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export interface TestProvider {
@@ -20,14 +20,14 @@ export interface TestProvider {
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   /** The paths that were requested. */
   readonly requested: string[];
-  /** Tests set this field to break the provider. */
+  /** The fault of the provider. Tests set this field. */
   fault: Fault | null;
   close(): Promise<void>;
 }
 
 /**
- * Starts the provider. Every login is the subject of an account, and its name is the login in capital letters.
- * `namesInToken` is false for a provider that names people only in its call `userinfo`.
+ * Starts the provider. Every login is the subject of an account. The name of the account is the login in capital
+ * letters. `namesInToken` is false for a provider that names people only in the answer to `userinfo`.
  */
 export async function startProvider(
   baseUrl: string,
@@ -95,7 +95,7 @@ export const cookiesOf = ({ headers }: Pick<Answer, 'headers'>): string[] =>
   [headers['set-cookie'] ?? []].flat().map((line) => line.split(';')[0] as string);
 
 /**
- * Opens the address of a started sign-in, signs in as `login`, and returns the query with which the provider sends the
+ * Opens the address of a started sign-in, and signs in as `login`. Returns the query with which the provider sends the
  * browser back.
  */
 export async function visitProvider(url: string, login: string): Promise<string> {

@@ -30,7 +30,7 @@ export interface PatroniCluster {
   readonly both: string;
   /** The node that Patroni reports as the primary, or undefined while there is none. */
   primary(): Promise<{ readonly url: string; readonly port: number } | undefined>;
-  /** Kills the primary and its Patroni with SIGKILL, as a power failure would. */
+  /** Kills the primary and its Patroni with SIGKILL, as in a power failure. */
   killPrimary(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -127,7 +127,7 @@ export async function startPatroni(): Promise<PatroniCluster> {
     },
     async stop() {
       for (const node of nodes) {
-        // When Patroni stops, it stops its Postgres too.
+        // Stops Patroni, which also stops its Postgres.
         node.process.kill('SIGTERM');
         await node.exited;
       }

@@ -26,7 +26,7 @@ test('a search finds issued tokens in rows and files, including rows and files w
   const log = join(folder, 'log');
 
   writeFileSync(log, `nothing${second.slice(0, 20)}`);
-  // This row is written before the first search, and committed after it.
+  // This row is written before the first search and committed after the search.
   const other = new pg.Client(database.url);
   await other.connect();
   await other.query('begin');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { createFinder } from '../../src/leaks/finder.js';
 
-/** Checks at most this many rows of a table, because a larger table contains rows of only one kind. */
+/** How many rows of a table are checked at most. A larger table contains rows of only one kind. */
 const rowsMax = 20_000;
 
 /** Called with each token that a search finds. */
@@ -17,7 +17,8 @@ type Search = (onToken: OnToken) => Promise<void>;
 
 /**
  * Returns a function that searches the rows that were written since its previous call. Each row names the transaction
- * that wrote it. The earliest transaction that is open during a search may write rows that only the next search sees.
+ * that wrote it. Transactions that are open during a search may write rows that only the next search sees. The next
+ * search therefore begins with the earliest of these transactions.
  */
 function searchPostgres(url: string): Search {
   let open = '0';
@@ -28,7 +29,8 @@ function searchPostgres(url: string): Search {
       const { rows: snapshots } = await client.query<{ open: string }>(
         'select pg_snapshot_xmin(pg_current_snapshot())::text as open',
       );
-      // Most tables of a test are empty. A partitioned table has no rows of its own.
+      // Leaves out empty tables, which are the most frequent in a test. Also leaves out partitioned tables, which have
+      // no rows of their own.
       const { rows: tables } = await client.query<{ name: string }>(
         `select quote_ident(relname) as name from pg_class
          where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0`,
@@ -55,7 +57,10 @@ function searchPostgres(url: string): Search {
   };
 }
 
-/** Returns a function that searches the bytes that were appended to the files of a folder since its previous call. */
+/**
+ * Returns a function that searches the files of a folder. Each call searches only the bytes that were appended since
+ * the previous call.
+ */
 function searchFolder(folder: string): Search {
   const read = new Map<string, { bytes: number; readonly finder: ReturnType<typeof createFinder> }>();
   return async (onToken) => {
@@ -76,8 +81,8 @@ function searchFolder(folder: string): Search {
 
 /**
  * Returns a function that resolves with the places that contain issued tokens, without the secret part. Each call
- * searches only what was written since the previous call. `folder` is the data folder of Redis, if this test may read
- * it. Stores that can no longer be read are skipped.
+ * searches only data that were written since the previous call. `folder` is the data folder of Redis, if this test may
+ * read it. Stores that can no longer be read are skipped.
  */
 export function createTokenSearch(
   databaseUrl: string,

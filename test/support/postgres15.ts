@@ -1,4 +1,4 @@
-/** A PostgreSQL 15 of Debian's package, the oldest version that Petrel supports. */
+/** Provides PostgreSQL 15, the oldest version that Petrel supports, from Debian's package. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -17,7 +17,7 @@ export interface Postgres15 {
   stop(): Promise<void>;
 }
 
-/** Starts a server with `wal_level = logical` that asks for passwords. */
+/** Starts a server that has `wal_level = logical` and asks for passwords. */
 export async function startPostgres15(): Promise<Postgres15> {
   const dir = temporaryFolder();
   const own = join(dir, 'own');

@@ -122,7 +122,7 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       copyFolder(options.dir, second.dir);
       makeStandby();
       primary = await startPostgres(options);
-      // The standby counts as started when it is promoted.
+      // Does not wait for the start, because the standby counts as started only when it is promoted.
       standby = startPostgres(second);
       standby.catch(() => undefined);
       await eventually('the standby answers', () =>
@@ -130,8 +130,8 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       );
     },
     async caughtUp() {
-      // Writes a message to the log, because the insert position may be beyond the header of a page that is not
-      // written yet.
+      // Writes a message to the write-ahead log, because the insert position may be beyond the header of a page that is
+      // not written yet.
       const end = await lsn(primaryUrl, "pg_logical_emit_message(true, 'test', '')");
       await eventually(
         'the standby has all data',

@@ -1,4 +1,4 @@
-/** Scales the number of random cases of a property, which the long tier multiplies by PETREL_PROPERTY_FACTOR. */
+/** Scales the number of random cases of a property. The long tier multiplies this number by PETREL_PROPERTY_FACTOR. */
 export const propertyRuns = (runs: number): number =>
   runs * Math.max(1, Number(process.env.PETREL_PROPERTY_FACTOR) || 1);
 

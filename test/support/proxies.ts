@@ -1,4 +1,7 @@
-/** The balancers of infra/proxy/, with certificates of a private authority and with everything that they logged. */
+/**
+ * Runs the balancers of infra/proxy/ with certificates of a private authority. Also returns everything that they
+ * logged.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +30,7 @@ export interface Balancer {
   stop(): Promise<void>;
 }
 
-/** Makes a copy of the shipped configurations in which `range` replaces the loopback range of operators. */
+/** Makes a copy of the shipped configurations. In the copy, `range` replaces the loopback range of operators. */
 function withOperators(dir: string, range: string): string {
   const own = join(dir, 'shipped');
   mkdirSync(own);

@@ -2,12 +2,12 @@ import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from './cluster.js';
 import type { Service } from './service.js';
 
-/** Makes the pending updates of a bot a day old, which is too old for a delivery. */
+/** Makes the pending updates of a bot a day old. Such updates are too old for a delivery. */
 export async function ageQueue(service: Pick<Service, 'redis' | 'env'>, bot: number): Promise<void> {
   const redis = openAnywhere(service.redis);
   const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot);
   const rows = await redis.xrangeBuffer(queue, '-', '+');
-  // The stream keeps its last id, so that the queue continues after it.
+  // Keeps the last id of the stream, so that the queue continues after this id.
   const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
   await redis.del(queue);
   for (const [i, [, fields]] of rows.entries()) {

@@ -13,7 +13,10 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Without a host, all local addresses of both families accept connections, because any of them might be dialled. */
+/**
+ * If no host is given, all local addresses of both families accept connections, because the sender may connect to any
+ * of them.
+ */
 const everywhere = { port: 0 };
 
 function counted(server: ReturnType<typeof createTcp>) {
@@ -62,10 +65,10 @@ export async function startReceiver(
   return { port: (server.address() as AddressInfo).port, requests: () => requests, ...counts };
 }
 
-/** Starts a plain TCP listener that only counts, or that answers something other than TLS. */
+/** Starts a plain TCP listener. It only counts connections, or sends something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
-    // Reads the connection, because the server would otherwise not notice its end.
+    // Reads from the connection. Otherwise the server would not notice the end of the connection.
     socket.resume();
     talk(socket);
   });

@@ -6,12 +6,12 @@ import { createRouter } from '../../src/server/router.js';
 
 const find = createRouter(endpoints);
 
-/** The calls answered successfully so far: names of methods, and endpoints such as `GET /api/me`. */
+/** The calls that were answered successfully so far. They are names of methods, and endpoints such as `GET /api/me`. */
 export const answered = new Set<string>();
 
 let listener: ((method: string, result: unknown) => void) | undefined;
 
-/** Calls `take` with each later successful answer of a method, until this function is called without an argument. */
+/** From now on, calls `take` with each successful answer of a method. Ends this when called without an argument. */
 export function onMethodAnswer(take?: (method: string, result: unknown) => void): void {
   listener = take;
 }
@@ -38,7 +38,7 @@ export function holdMethod<A extends Answer>(name: string, answer: A): A {
   return answer;
 }
 
-/** Returns the answer of an endpoint. Throws if it does not match its schema. `path` may have a query. */
+/** Returns the answer of an endpoint. Throws if the answer does not match its schema. `path` may have a query. */
 export function holdEndpoint<A extends Answer>(verb: string, path: string, answer: A): A {
   const match = find(verb, path.split('?')[0] ?? '');
   const { body } = answer;

@@ -6,8 +6,8 @@ import { createFinder } from '../../src/leaks/finder.js';
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 90_000;
 /**
- * The maximum time in ms that a role may take to stop. A role limits its own stop to less, so that the test sees its
- * exit code.
+ * The maximum time in ms that a role may take to stop. A role itself allows less time for its stop, so that the test
+ * sees the exit code.
  */
 const stop_ms_max = 35_000;
 const log_chars_max = 200_000;
@@ -128,7 +128,7 @@ export async function createFront(
   }) as Front;
 }
 
-/** A busy machine may take longer to start a process than most tests wait. Meanwhile, the other fronts serve. */
+/** A busy machine may take longer to start a process than most tests wait. Until then, the other fronts serve. */
 export async function startPatiently(role: RoleProcess): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

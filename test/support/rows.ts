@@ -20,7 +20,7 @@ interface PostKey {
 }
 type Reaction = Row & PostKey & { readonly user_id: number; readonly emoji: number };
 
-/** Lines of both stores that must agree. Entities evicted from Redis are omitted from both. */
+/** Lines of both stores, which must be equal. Entities that were evicted from Redis are omitted on both sides. */
 interface Sides {
   readonly redis: string[];
   readonly postgres: string[];
@@ -73,7 +73,10 @@ async function chats(node: TestNode): Promise<Sides> {
   return sides;
 }
 
-/** Returns a post as stored in Redis: place, version, and for each emoji the count, first use and latest reactors. */
+/**
+ * Returns a post as it is stored in Redis: the place, the version, and for each emoji the count, the first use and the
+ * latest reactors.
+ */
 async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   const fields = await connection.client.hgetallBuffer(key);
   const value = (name: string) => String(fields[name] ?? '');
@@ -133,9 +136,7 @@ async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Si
   return sides;
 }
 
-/**
- * Returns the reactions of recent users. Skips older generations, which nobody reads any more and which will expire.
- */
+/** Returns the reactions of recent users. Skips older generations, because they are no longer read and will expire. */
 async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
   const { client } = node.connection;
@@ -170,7 +171,10 @@ export async function expectSameRows(node: TestNode): Promise<void> {
   expect(all.flatMap(({ postgres }) => postgres).sort()).toEqual(all.flatMap(({ redis }) => redis).sort());
 }
 
-/** Checks that updates beyond the limits of these bots’ queues are in Postgres unchanged. Returns their number. */
+/**
+ * Checks the updates beyond the limits of these bots’ queues. They must be in Postgres unchanged. Returns the number of
+ * these updates.
+ */
 export async function expectBuried(node: TestNode, bots: readonly number[]): Promise<number> {
   const rows = await node.written.query<Row & { bot_id: number; update_id: number }>(
     'select * from dead_updates',

@@ -1,4 +1,4 @@
-/** Tests the clock that runs and can be moved forward. */
+/** Tests the clock that runs by itself and can also be moved forward. */
 import { expect, test } from 'vitest';
 import { RunningTime } from './running_time.js';
 

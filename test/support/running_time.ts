@@ -1,4 +1,4 @@
-/** A clock that runs like the machine's. A test with real servers can move it forward instead of waiting. */
+/** A clock that runs like the clock of the machine. A test with real servers can move it forward instead of waiting. */
 import { Time, type Timer } from '../../src/time.js';
 
 class RunningTimer implements Timer {
@@ -58,7 +58,10 @@ export class RunningTime extends Time {
     setImmediate(work);
   }
 
-  /** Moves the clock by `ms` immediately. Timers that become due fire in order, and see the time when they are due. */
+  /**
+   * Moves the clock by `ms` immediately. Timers that become due fire in order. Each timer sees the time at which it was
+   * due.
+   */
   skip(ms: number): void {
     const end = this.monotonic() + ms;
     for (let next = this.#first(); next !== undefined && next.dueMs <= end; next = this.#first()) {

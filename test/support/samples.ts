@@ -16,7 +16,7 @@ function crc32(bytes: Buffer): number {
   return ~crc >>> 0;
 }
 
-/** Makes a black greyscale picture. `said` is the size stated in its header, if different. */
+/** Makes a black greyscale picture. `said` is the size in the header, if it differs from the real size. */
 export function png(
   width: number,
   height: number,

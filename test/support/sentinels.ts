@@ -29,7 +29,7 @@ export interface FreshSentinels extends FreshRedis {
   readonly sentinels: readonly string[];
   readonly sentinelPids: readonly number[];
   readonly masterUrl: string;
-  /** The first server starts as the master. */
+  /** Starts the first server as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];
   master(): Promise<number>;
   /** Waits until the Sentinels name a master other than `former`, and this server reports that it is the master. */
@@ -38,7 +38,7 @@ export interface FreshSentinels extends FreshRedis {
 }
 
 const name = 'petrel';
-/** This limit is longer than the 30 s in which a Sentinel does nothing after a pause of the machine. */
+/** The limit of the wait. It is longer than the 30 s in which a Sentinel does nothing after a pause of the machine. */
 const readyMsMax = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
@@ -96,7 +96,7 @@ async function startNode(dir: string, password: string, masterPort?: number): Pr
     ...{ 'repl-diskless-sync-delay': 0, 'repl-ping-replica-period': 1 },
     ...(masterPort === undefined ? {} : { replicaof: `127.0.0.1 ${masterPort}` }),
   };
-  // Sentinels write the replication settings into this file.
+  // Gives the server a configuration file, because Sentinels write the replication settings into it.
   const file = join(dir, 'redis.conf');
   const lines = Object.entries(settings).map(([key, value]) => `${key} ${value === '' ? '""' : value}`);
   writeFileSync(file, `${lines.join('\n')}\n`);
@@ -110,7 +110,10 @@ async function startNode(dir: string, password: string, masterPort?: number): Pr
   });
 }
 
-/** The Sentinels know each other and the replica from the start, so that tests need not wait for discovery. */
+/**
+ * Tells the Sentinels about each other and the replica from the start, so that tests need not wait until they are
+ * discovered.
+ */
 async function startSentinels(
   dir: string,
   password: string,
@@ -157,7 +160,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
   await until('a replica that follows', () => follows(second));
   const sentinels = await startSentinels(dir, password, nodes);
   const [asked] = sentinels as [Server];
-  // A replica can be elected once a Sentinel has received a reply from it.
+  // Waits until a Sentinel has received a reply from the replica, because it can be elected only after that.
   await until('Sentinels that could elect', async () => {
     const usable = await Promise.all(
       sentinels.map(async ({ client }) => {

@@ -1,4 +1,7 @@
-/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and separate servers for a single file. */
+/**
+ * Provides real servers for tests: one Redis and one PostgreSQL for the whole run, and separate servers for a single
+ * file.
+ */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -12,7 +15,7 @@ import { migrate } from '../../src/postgres/migrate.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** All files of the run share this Redis. Use your own keys, or `freshRedis()`. */
+    /** All files of the run share this Redis. Use keys that no other file uses, or `freshRedis()`. */
     redisUrl: string;
     /** The database `petrel` of the shared server. Use `freshDatabase()` instead. */
     databaseUrl: string;
@@ -46,11 +49,11 @@ export async function startTestServers(): Promise<TestServers> {
   ]);
   // Databases of tests live for seconds, so nothing in them needs a vacuum.
   await onServer(postgres.url, 'alter system set autovacuum = off');
-  // Copies of the template are made in the kernel, in a fifth of the time.
+  // Makes the kernel copy the template, which takes a fifth of the time.
   if (process.platform === 'linux')
     await onServer(postgres.url, "alter system set file_copy_method = 'clone'");
   await onServer(postgres.url, 'select pg_reload_conf()');
-  // A run opens thousands of connections. With 4,096 iterations of SCRAM, each would take several
+  // A run opens thousands of connections. With 4,096 iterations of SCRAM, each connection would take several
   // milliseconds of processor time on both sides.
   const { username, password } = new URL(postgres.url);
   await onServer(
@@ -119,7 +122,8 @@ export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
  * than migrations.
  */
 export async function migratedDatabase(): Promise<FreshDatabase> {
-  // Copying the files costs less processor time than logging every page, and nothing here is synced to the disk.
+  // Copies the files, because this takes less processor time than logging every page. No file of these tests is synced
+  // to the disk.
   const database = await createDatabase(`template ${template} strategy file_copy`);
   await onServer(database.url, "update installation set value = gen_random_uuid() where name = 'ID'");
   return database;
@@ -128,7 +132,9 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
 export interface FreshRedis {
   readonly url: string;
   readonly cluster?: readonly string[];
-  /** The URLs of the Sentinels, and the value of REDIS_URL for them. `url` is then the URL of the first master. */
+  /**
+   * The URLs of the Sentinels, and the value of REDIS_URL to use with them. `url` is then the URL of the first master.
+   */
   readonly sentinels?: readonly string[];
   readonly masterUrl?: string;
   readonly port: number;

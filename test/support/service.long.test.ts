@@ -1,4 +1,4 @@
-/** Tests the fixture itself: it starts real processes and leaves none behind. */
+/** Tests the fixture itself. It starts real processes and leaves none of them running. */
 import { expect, test } from 'vitest';
 import { commandOf } from '../../src/dev/processes.js';
 import { resultOf, startService } from './service.js';

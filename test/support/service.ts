@@ -58,8 +58,10 @@ export interface Service {
   readonly adminToken: string;
   readonly redis: FreshRedis;
   readonly databaseUrl: string;
-  /** The environment of the roles, without PORT: enough for `makeKeys`, `createSecrets`, or more processes. Changes
-   * take effect for roles that are started afterwards. */
+  /**
+   * The environment of the roles, without PORT. It is enough for `makeKeys`, for `createSecrets`, and for starting more
+   * processes. Changes apply to roles that are started afterwards.
+   */
   readonly env: Record<string, string>;
   /** Makes a call of the application API. `path` begins with `/api/`. `front` is an index, 0 if absent. */
   app(
@@ -81,7 +83,7 @@ export interface Service {
   newBot(owner: TestUser, name: string): Promise<TestBot>;
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Adds a token that no call returned. `stop` then also searches for this token. */
+  /** Adds a token that no call returned, so that `stop` also searches for this token. */
   issued(token: string): void;
   checkTokens(): Promise<void>;
   /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */
@@ -91,13 +93,15 @@ export interface Service {
 export interface ServiceOptions {
   readonly fronts?: number;
   /**
-   * The first front also has the roles `deliver` and `flush`, to save two processes. Only files that stop neither role
-   * may use this.
+   * The first front also has the roles `deliver` and `flush`, to save two processes. Only test files that stop neither
+   * role may use this.
    */
   readonly combined?: boolean;
   /** If false, `flush` is not started. A test may start it later. */
   readonly flushing?: boolean;
-  /** If false, `deliver` is not started: no webhook is called, the management bot is silent, and nothing is swept. */
+  /**
+   * If false, `deliver` is not started. Then no webhook is called, the management bot sends nothing, and no sweep runs.
+   */
   readonly delivering?: boolean;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
@@ -107,7 +111,7 @@ export interface ServiceOptions {
    * stops this Redis.
    */
   readonly redis?: FreshRedis;
-  /** The shards over which `petrel migrate` divides the database, from the DATABASE_SHARDS of `extraEnv`. */
+  /** The shards among which `petrel migrate` divides the data. They come from DATABASE_SHARDS in `extraEnv`. */
   readonly divided?: boolean;
   /** An empty database to use instead of one on the shared server. `stop` drops it too. */
   readonly database?: FreshDatabase;
@@ -154,7 +158,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const issued = new Set([adminToken]);
   const agent = new Agent({
     connections: 64,
-    // A front closes connections that are idle for 8 s.
+    // Closes idle connections earlier than a front, which closes them after 8 s.
     keepAliveTimeout: 4_000,
     headersTimeout: 70_000,
     bodyTimeout: 70_000,
@@ -165,7 +169,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function stop(): Promise<void> {
     await agent.destroy();
-    // A frozen process reacts only to SIGKILL.
+    // Resumes each process first, because a frozen process reacts only to SIGKILL.
     for (const role of roles) if (role.alive) role.resume();
     await Promise.all(roles.map((role) => role !== flush && role.stop()));
     await flush.stop();

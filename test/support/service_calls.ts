@@ -21,7 +21,8 @@ export const patiently = (call: () => Promise<Answer>) => resultOf(answered(call
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
 /**
- * Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds their tokens to `issued`.
+ * Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds the tokens in them to
+ * `issued`.
  */
 export function createCalls(
   fronts: readonly Front[],
@@ -66,7 +67,7 @@ export function createCalls(
     async newUser(name) {
       let username = '';
       const { user, token } = await patiently(() => {
-        // A call that answered 503 may have taken its name.
+        // Uses a new name, because a call that was answered with 503 may have taken the former name.
         username = `${name}_${++named}`;
         return app({ token: admin }, 'POST', '/api/admin/users', { username, first_name: name });
       });

@@ -1,6 +1,6 @@
 /**
- * Databases for tests with several shards. A statement on the wrong kind of table fails, because the table does not
- * exist there.
+ * Provides databases for tests with several shards. A statement on the wrong kind of table fails, because each database
+ * has only its own kind.
  */
 import pg from 'pg';
 import { createPool, type Pool } from '../../src/postgres/pool.js';

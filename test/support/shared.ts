@@ -1,7 +1,7 @@
 /**
- * One running service for all files of a worker that need no special settings. The state of earlier files stays, so a
- * file creates new people, bots and chats. A file stops no process and changes no setting. Files of one worker run one
- * after another.
+ * Provides one running service for all test files of a worker that need no special settings. The state of earlier files
+ * stays, so each file must create new people, bots and chats. A file must not stop a process or change a setting. Files
+ * of one worker run one after another.
  */
 import { expect, test } from 'vitest';
 import { type Service, startService } from './service.js';
@@ -15,8 +15,8 @@ const shared = test.extend('service', { scope: 'worker' }, async ({}, { onCleanu
 });
 
 /**
- * Starts the service before a file’s tests, within `msMax`. Afterwards checks that its processes still run and that no
- * token is in plain text.
+ * Starts the service before a file’s tests, within `msMax`. After the tests, checks that the processes of the service
+ * still run and that no token is stored in plain text.
  */
 export function onSharedService(begin: (service: Service) => unknown, msMax = 120_000): void {
   shared.beforeAll(({ service }) => begin(service), msMax);

@@ -10,7 +10,7 @@ export interface OpenCall {
   readonly raw?: string;
 }
 
-/** Makes a call without a token. Adds the token of the answer to those that `stop` searches for. */
+/** Makes a call without a token. Adds the token in the answer to the tokens that `stop` searches for. */
 export async function callOpenly(
   service: Service,
   verb: 'GET' | 'POST',

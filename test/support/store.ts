@@ -1,6 +1,6 @@
 /**
- * Whole stores on a fresh Redis and database, in this process: any number of nodes, each with hooks at which a test can
- * stop it.
+ * Provides complete stores on a fresh Redis and database, in this process. There can be any number of nodes. Each node
+ * has hooks at which a test can stop it.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,7 +46,7 @@ export interface TestNode {
   readonly pool: Pool;
   readonly shards: Shards;
   readonly db: Database;
-  /** Queries the written-behind rows: all shards with partitions, one after the other. */
+  /** Queries the flushed rows in all shards that have partitions, one after the other. */
   readonly written: Sql;
   readonly keys: Keys;
   readonly hooks: Hooks;
@@ -167,8 +167,8 @@ async function openNode(
 }
 
 /**
- * Starts a Redis with an append-only file and a migrated database, both separate. `shardCount` adds that many shards
- * for written-behind rows. `time` is the clock of all stores, but not of their connections and of Redis.
+ * Starts a separate Redis with an append-only file, and a separate migrated database. `shardCount` adds this many
+ * shards for flushed rows. `time` is the clock of all stores, but not of their connections and of Redis.
  */
 export async function startCluster(
   partitions = 4,
@@ -213,7 +213,8 @@ export async function pass(time: RunningTime, ms: number, nodes: readonly TestNo
   const step = limits.auth_lease_renew_ms;
   for (let left = ms; left > 0; left -= step) {
     time.skip(Math.min(left, step));
-    // Redis answers in order, so a renewal that was sent before is complete. A second renewal acknowledges a new epoch.
+    // Redis answers in order, so a renewal that was sent before is complete. Renews a second time, because this
+    // acknowledges a new epoch.
     for (const _ of ['renewed', 'acknowledged']) {
       await new Promise((resolve) => setImmediate(resolve));
       await Promise.all(nodes.map(({ connection }) => connection.client.ping()));
@@ -221,7 +222,9 @@ export async function pass(time: RunningTime, ms: number, nodes: readonly TestNo
   }
 }
 
-/** Treats every text with the form and the checksum of a token as issued: no store may contain one. */
+/**
+ * Treats every text that has the form and the checksum of a token as an issued token. No store may contain such a text.
+ */
 const anyToken = { has: () => true };
 let names = 0;
 export const uniqueName = (): string => `name_${++names}_${randomBytes(3).toString('hex')}`;
@@ -265,7 +268,7 @@ export const poll = ({ store }: TestNode, bot: Person, offset = 0, timeout = 0):
 export const shown = (updates: readonly UpdateEntry[]) =>
   updates.flatMap(({ message }) => message.record.content.text ?? []);
 
-/** Evicts records, as an expired time to live would. */
+/** Evicts records, as if their time to live had expired. */
 export async function evict(node: TestNode, ...keys: string[]): Promise<void> {
   await node.connection.client.del(...keys);
 }

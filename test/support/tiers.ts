@@ -1,5 +1,5 @@
 /**
- * Cases of files of the short tier that only the long tier runs, because other tests of the short tier cover the same
+ * Selects tests in files of the short tier that only the long tier runs. Other tests of the short tier cover the same
  * code. A run of named files includes these cases. The long tier runs each test file that imports this module in full.
  */
 import { test } from 'vitest';

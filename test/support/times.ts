@@ -1,12 +1,12 @@
 /**
- * Times on a busy machine: a limit for connections, and two ways of measuring that such a machine distorts little.
- * These are the processor time of synchronous work, and the fastest of several runs.
+ * Handles times on a busy machine. Contains a limit for connections, and two measurements that other load distorts
+ * little: the processor time of synchronous work, and the fastest of several runs.
  */
 
 /** How long in ms a connection of a test may take to be ready. Long enough for a busy machine. */
 export const ready_ms_max = 30_000;
 
-/** Returns the processor time of this process in ms during `work`. Other processes do not affect it. */
+/** Returns the processor time of this process in ms during `work`. Other processes do not affect this time. */
 export function processorMs(work: () => void): number {
   const before = process.cpuUsage();
   work();
@@ -33,8 +33,8 @@ export async function fastest(
 }
 
 /**
- * Returns the result of the first run that takes less than `ms`, of at most 20 runs. Use this for state that lasts only
- * for `ms`, because a busy machine may take longer. Each run must create this state.
+ * Returns the result of the first run that takes less than `ms`, of at most 20 runs. Use this for a state that lasts
+ * only for `ms`, because a busy machine may take longer in one run. Each run must create the state again.
  */
 export async function firstWithin<T>(ms: number, run: () => Promise<T>): Promise<T> {
   for (let runs = 1; ; runs++) {

@@ -1,4 +1,4 @@
-/** Tests the clock of tests, and the parts of `Time` that every clock shares. */
+/** Tests the virtual clock, and the functions of `Time` that all clocks share. */
 import { expect, test } from 'vitest';
 import { VirtualTime } from './virtual_time.js';
 

@@ -24,8 +24,8 @@ class VirtualTimer implements Timer {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Starts at `startMs` of Unix time. `driftPpm` is how much faster the clock runs than the time that the test adds, in
- * millionths.
+ * Starts at the Unix time `startMs`. `driftPpm` says by how many millionths the clock runs faster than the time that
+ * the test adds.
  */
 export class VirtualTime extends Time {
   readonly #startMs: number;
@@ -74,7 +74,7 @@ export class VirtualTime extends Time {
     return (this.#next(Number.POSITIVE_INFINITY)?.dueMs ?? Number.POSITIVE_INFINITY) - this.#ms;
   }
 
-  /** Moves the clock by `ms`. Fires the timers that become due, in order, and lets promises settle after each. */
+  /** Moves the clock by `ms`. Fires the timers that become due in order. Lets promises settle after each timer. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#ms + ms * this.#rate;
     await settle();

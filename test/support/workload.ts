@@ -1,4 +1,4 @@
-/** A random workload of all calls that change chats, with a record of the acknowledged changes. */
+/** Runs a random workload of all calls that change chats. Keeps a record of the acknowledged changes. */
 import { ApiError } from '../../src/errors.js';
 import type { Content, Media } from '../../src/store/core/codec.js';
 import type { User } from '../../src/store/core/control.js';
@@ -6,7 +6,7 @@ import { type ChatRef, isDirect } from '../../src/store/core/keys.js';
 import type { Edit, NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { makeBot, makeDirect, makeUser, type Person, type TestNode, text } from './store.js';
 
-/** The generator mulberry32, so that a failure can be repeated with its seed. */
+/** The random number generator mulberry32. With the seed, a failure can be repeated. */
 export function numbersFrom(start: number): () => number {
   let state = start;
   return () => {
@@ -48,7 +48,7 @@ const refusals = new Set([
   'button_not_found',
   'message_not_found',
   'post_not_found',
-  // The records that the call needs were evicted at each attempt, and the call changed nothing.
+  // The error of a call that changed nothing, because the records that it needs were evicted at each attempt.
   'unavailable',
 ]);
 
@@ -65,7 +65,7 @@ export async function attempt<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/** These users need no record, because every signed-in user sees a public channel. */
+/** These users need no member records, because every signed-in user sees a public channel. */
 const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
   id: 8_000_000_000 + i,
   externalId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,

@@ -86,7 +86,8 @@ test('a draft and a callback query expire when the clock is moved past their tim
   const answer = async (id: string) =>
     (await bot(world, 'answerCallbackQuery', { callback_query_id: id })).status;
   await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 2, text: 'so far' });
-  // The rest of the 30 s leaves time for the calls on a busy machine.
+  // Moves the clock by less than the 30 s for which a draft is shown. The rest leaves time for the calls on a busy
+  // machine.
   await server.advance(10 * second);
   expect(await draft()).toMatchObject({ draft: {} });
   expect(await answer(early)).toBe(200);
@@ -121,8 +122,7 @@ test('the delay of a call follows the test clock, and the time limit of a wait f
   const before = (await world.person().send('hello')).date * second;
   await world.fault('getMe', { delay_ms: 60_000 });
   const waiting = world.waitForCalls('getMe', { timeoutMs: 30_000 });
-  // The call may not have reached its delay at the first move of the clock, so the clock moves until the call is
-  // answered.
+  // Moves the clock until the call is answered, because the call may not have reached its delay at the first move.
   let answered = false;
   const called = bot(world, 'getMe').finally(() => {
     answered = true;

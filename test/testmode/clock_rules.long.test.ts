@@ -10,7 +10,7 @@ const day = 24 * hour;
 
 let server: TestServer;
 onOwnTestServer(
-  // Real time refills no call during a test.
+  // The refill is so slow that no call is refilled in real time during a test.
   {
     RATE_PER_BOT: '60/86400',
     RATE_PER_OWNER: '120/86400',
@@ -200,7 +200,7 @@ test('messages are removed after MESSAGE_DAYS', async () => {
   await server.advance(2 * day);
   expect(await history()).toHaveLength(1);
   await server.advance(3 * day);
-  // Retention runs once an hour, and leaves a locked table to the next run.
+  // Tries again, because retention runs once an hour and leaves a locked table to the next run.
   const later = async () => {
     await server.advance(hour);
     return history();

@@ -17,7 +17,7 @@ onTestServer((started) => {
 });
 
 test('the example for node:test passes', async () => {
-  // Vitest sets variables that change how node:test runs.
+  // Removes the variables of Vitest, because they change how node:test runs.
   const { PATH, HOME, TMPDIR } = process.env;
   const { stdout } = await run(process.execPath, ['--test', example('bot.mjs')], {
     env: { PATH, HOME, TMPDIR },

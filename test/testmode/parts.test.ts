@@ -1,4 +1,4 @@
-/** Tests bounds and order of events in parts of the test server, without a server. */
+/** Tests parts of the test server without a running server: bounds, and the order of events. */
 import { expect, test } from 'vitest';
 import type { Dispatch } from '../../src/server/dispatch.js';
 import type { Store } from '../../src/store/store.js';
@@ -94,7 +94,7 @@ function clockIn(state: Partial<State>) {
     pool: { query: async () => log.push('postgres') },
   };
   const clock = new TestClock(options as unknown as ClockOptions);
-  /** Moves the test clock, and lets the clock of the machine run until the move is done. */
+  /** Moves the test clock, and lets the clock of the machine run until the move has ended. */
   const moved = async (ms: number) => {
     let done = false;
     const moving = clock.advance(ms).finally(() => {

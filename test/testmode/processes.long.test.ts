@@ -10,7 +10,7 @@ import { runOn, testing } from './server.js';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** A busy machine may take long to stop PostgreSQL. */
+/** Allows more time, because a busy machine may take long to stop PostgreSQL. */
 const patiently = { timeout: 60_000 };
 
 /** Returns the folder of the test server on this port, if it exists. */
@@ -20,7 +20,7 @@ function folderOf(port: string): string | undefined {
       const name = readdirSync(root).find((each) => each.endsWith(`-${port}`) && /^petrel-test-/.test(each));
       if (name !== undefined) return join(root, name);
     } catch {
-      // Not every system has /dev/shm.
+      // Ignores the error, because not every system has /dev/shm.
     }
   return undefined;
 }

@@ -131,7 +131,7 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   await expect(ben.send('outside', { chat: 'group' })).rejects.toMatchObject({ status: 403 });
   const recording = JSON.parse(JSON.stringify(await first.save()));
 
-  // The ids of messages differ, because this world has an earlier message.
+  // The ids of messages differ from the recording, because this world has an earlier message.
   const second = await server.world(form);
   await second.person('cat').join('group');
   await second.person('cat').send('not in the recording', { chat: 'group' });
@@ -139,7 +139,8 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   const began = performance.now();
   const waitMs = 30_000;
   const { expected, actual } = await second.replay(recording, { waitMs });
-  // An inline query ends after the bot has answered it, so a replay that waits for the answer first would wait in vain.
+  // An inline query ends only after the bot has answered it. A replay that waited for the end of the query before the
+  // bot's answer would wait in vain.
   expect(performance.now() - began).toBeLessThan(waitMs);
   expect(actual).toEqual(expected);
   expect(expected).toMatchObject([

@@ -29,13 +29,13 @@ const shared = test.extend('server', { scope: 'file' }, async ({}, { onCleanup }
   return server;
 });
 
-/** Calls `begin` with the test server of the file, which runs until the file ends. */
+/** Calls `begin` with the test server of the file. The server runs until all tests of the file have ended. */
 export function onTestServer(begin: (server: TestServer) => void): void {
   shared.beforeAll(({ server }) => begin(server));
   shared.afterAll(closeReceivers);
 }
 
-/** Calls `begin` with a test server that has these settings and runs until the file ends. */
+/** Calls `begin` with a test server that has these settings. The server runs until all tests of the file have ended. */
 export function onOwnTestServer(
   settings: Readonly<Record<string, string>>,
   begin: (server: TestServer) => void,

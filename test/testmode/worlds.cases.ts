@@ -168,7 +168,7 @@ test('a request for a recording waits for the expected calls of the bot', async 
 test('a recording contains values of up to 64 KB, and a saved recording contains all pages', async () => {
   const world = await server.world();
   await bot(world, 'sendMessage', { chat_id: 1, text: 'x'.repeat(70_000) });
-  // No rate limit applies unless a setting asks for it.
+  // No rate limit applies unless it is set.
   const send = (n: number) => bot(world, 'sendMessage', { chat_id: world.person().id, text: `${n}` });
   for (let n = 0; n < 1_010; n += 10) await Promise.all(Array.from({ length: 10 }, (_, i) => send(n + i)));
   const { entries } = await world.save();

@@ -66,7 +66,10 @@ const idsIn = async (chat: number): Promise<number[]> =>
 const albumsOf = (page: Page): Locator =>
   page.getByRole('article').filter({ has: page.locator('.album, .media') });
 
-/** Returns the empty area of each grid in px², and the pixels by which its pictures differ in height in one row. */
+/**
+ * For each grid, returns the empty area in px². Also returns by how many pixels the pictures in one row differ in
+ * height.
+ */
 const holesOf = (page: Page) =>
   page.locator('.album').evaluateAll((grids) =>
     grids.map((grid) => {
@@ -127,7 +130,7 @@ test('an album without a caption shows its time on the pictures, with no empty s
     const box = await one.boundingBox();
     return (box?.y ?? 0) + (box?.height ?? 0);
   };
-  // The list may scroll between two measurements.
+  // Measures again, because the list may scroll between two measurements.
   await expect.poll(async () => (await bottom(bubble)) - (await bottom(grid))).toBeLessThan(8);
   expect(await album.getByRole('time').count()).toBe(1);
   await expect

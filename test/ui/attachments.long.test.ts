@@ -1,4 +1,4 @@
-/** Tests how people attach files: the tray, the drop zone, the progress of uploads, and what happens to failed uploads. */
+/** Tests how people attach files: the tray, the drop zone, the progress of uploads, and failed uploads. */
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { png } from '../support/samples.js';
@@ -22,7 +22,7 @@ interface Given {
   readonly buffer: Buffer;
 }
 
-/** Returns a picture. Its width tells which picture it is. */
+/** Returns a picture. The width of a picture identifies it. */
 const picture = (width: number): Given => ({
   name: `${width}.png`,
   mimeType: 'image/png',
@@ -49,7 +49,7 @@ const sentTo = async (chat: number): Promise<Sent[]> =>
     .filter(({ text, photo, document }: Sent) => text ?? photo ?? document)
     .reverse();
 
-/** Returns the content of each message: its text, the width of its picture or the name of its file. */
+/** Returns the content of each message: the text, the width of the picture or the name of the file. */
 const contentOf = async (chat: number) =>
   (await sentTo(chat)).map(
     ({ text, photo, document }) => text ?? photo?.at(-1)?.width ?? document?.file_name,
@@ -185,7 +185,7 @@ test('files can be dropped only on the open chat, which then shows a drop zone',
   await zone.waitFor();
   expect(await give(page, '.sidebar', 'dragover', ['a.txt'])).toBe(true);
   await zone.waitFor({ state: 'detached' });
-  // The browser would otherwise open the file in place of the application.
+  // Checks that the browser does not open the file in place of the application.
   expect(await give(page, '.sidebar', 'drop', ['a.txt'])).toBe(true);
   expect(await tray(page).count()).toBe(0);
   await give(page, '.messages', 'dragover', ['a.txt']);

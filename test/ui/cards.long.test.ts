@@ -1,4 +1,4 @@
-/** Tests cards, dialogs and lists of the web application that the short form of the browser tests leaves out. */
+/** Tests cards, dialogs and lists of the web application. The short form of the browser tests leaves them out. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bot, InputFile } from 'grammy';
 import { afterAll, expect, test, vi } from 'vitest';
@@ -43,7 +43,7 @@ test('a button that replaces a pressed button does not look pressed', async () =
     expect((keyboard?.x ?? 0) + (keyboard?.width ?? 0)).toBeLessThanOrEqual(
       (list?.x ?? 0) + (list?.width ?? 0),
     );
-    // If a word were broken, the text of a button would be taller than one line.
+    // Checks that no word is broken. The text of a button would then be taller than one line.
     const [height, line] = await page
       .locator('.key span', { hasText: 'Preferences' })
       .first()
@@ -237,7 +237,7 @@ test('the chat list loads more pages while a person scrolls or searches', async 
   const { service } = world;
   const gus = await service.newUser('gus');
   await service.newGroup(gus, 'The very first');
-  // Chats with messages of the same second are ordered by id.
+  // Chats whose latest messages were sent in the same second are ordered by id.
   await sleep(1_100);
   for (let n = 0; n < 60; n++) await service.newGroup(gus, `Group ${n}`);
   const page = await world.open(gus);

@@ -1,4 +1,4 @@
-/** Two people and a grammY bot that answers them, for tests in the browser. */
+/** Provides two people and a grammY bot that answers them, for tests in the browser. */
 import { Agent } from 'node:http';
 import { Bot, InlineKeyboard } from 'grammy';
 import type { Page } from 'playwright-core';
@@ -14,7 +14,7 @@ export interface Cast {
   readonly bot: Bot;
   /** Marks all messages of a chat as read. */
   read(user: TestUser, chat: number): Promise<void>;
-  /** Opens a chat at its end. A chat with unread messages opens at the first of them. */
+  /** Opens a chat at its end. A chat with unread messages would otherwise open at the first of them. */
   openAtEnd(user: TestUser, chat: number): Promise<Page>;
 }
 
@@ -22,7 +22,8 @@ export async function createCast(world: World): Promise<Cast> {
   const { service } = world;
   const [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   const made = await service.newBot(alice, 'echo');
-  // A front closes connections that are idle for 8 s, and a call on such a connection can fail.
+  // Closes idle connections earlier than a front, which closes them after 8 s. A call on a connection that the front is
+  // closing can fail.
   const agent = new Agent({ keepAlive: true, timeout: 4_000 });
   const bot = new Bot(made.token, { client: { apiRoot: service.fronts[0].url, baseFetchConfig: { agent } } });
   bot.command('start', (ctx) =>

@@ -1,4 +1,4 @@
-/** Tests how a person pins and archives chats, and that the person's other windows show it. */
+/** Tests how a person pins and archives chats. The person's other windows must show this too. */
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
@@ -118,7 +118,7 @@ test('a message brings an archived chat back in every window, and a muted chat s
     await archiveRow(window).getByText('1 unread').waitFor({ state: 'attached' });
     await archiveRow(window).getByText('Flag', { exact: true }).waitFor();
   }
-  // After a reload, the list of the service shows the same.
+  // After a reload, the list from the service has the same order.
   await page.reload();
   await row(page, 'Ensign').waitFor();
   await archiveRow(page).getByText('1 unread').waitFor({ state: 'attached' });

@@ -36,7 +36,7 @@ const textsOf = async (chat: number): Promise<string[]> =>
 test('messages that were unsent at a reload are sent once and in order', async () => {
   const chat = await world.service.newGroup(alice, 'Ferry', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
-  // The service gets the first message, but its answer never arrives. The other messages wait behind it.
+  // The service gets the first message, but the answer never arrives. The other messages wait behind the first one.
   await page.route('**/messages', async (route) => {
     if (route.request().method() !== 'POST') return route.continue();
     await route.fetch();
@@ -166,7 +166,7 @@ test('a chat with 60 unread messages opens at the first one, and only messages i
   const arrow = page.getByRole('button', { name: /^Go to the newest message, \d+ unread$/ });
   const counted = async () => Number(/\d+/.exec((await arrow.getAttribute('aria-label')) ?? '')?.[0]);
   let left = 0;
-  // The page may mark the messages in view in several steps.
+  // Waits, because the page may mark the messages in view in several steps.
   const agrees = async () => {
     left = await unread();
     return left < 60 && left === (await counted());
@@ -204,7 +204,7 @@ test('while a person has scrolled up, the down arrow counts new messages until t
   await page.mouse.wheel(0, -300);
   await expect.poll(() => atEnd(page)).toBe(false);
   let place = await top();
-  // The browser may scroll in several steps.
+  // Waits, because the browser may scroll in several steps.
   const rests = async () => {
     const before = place;
     place = await top();
@@ -267,7 +267,7 @@ test('in every window of its creator, a new group is the first chat in the list'
     ['Group', 'Rowing'],
     ['Channel', 'Regatta'],
   ] as const) {
-    // Chats of the same second are sorted by id.
+    // Chats whose latest messages were sent in the same second are sorted by id.
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'New chat' }).click();
     await page.getByRole('radio', { name: kind }).check();

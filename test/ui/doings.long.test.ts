@@ -1,4 +1,4 @@
-/** Tests that people see what others are doing in a chat, such as typing. */
+/** Tests that people see what other people are doing in a chat, such as typing. */
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';

@@ -41,7 +41,7 @@ const select = (page: Page, part: string) =>
     area.setSelectionRange(from, from + words.length);
   }, part);
 
-/** Returns the newest message in the group, once its text is `text`. */
+/** Waits until the newest message in the group has the text `text`, and returns it. */
 async function sent(text: string) {
   const newest = async () => (await itemsOf(world.service.app(alice, 'GET', `${path()}?limit=1`)))[0];
   await expect.poll(async () => (await newest())?.text).toBe(text);

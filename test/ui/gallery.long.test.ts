@@ -1,7 +1,7 @@
 /**
  * Checks every page and dialog. axe finds nothing serious in the light and dark look, and no content is wider than
- * the window in three languages. With PETREL_UI_SHOTS=<folder>, a screenshot of each page is written there: page ×
- * light, dark × phone, desktop × language.
+ * the window in three languages. With PETREL_UI_SHOTS=<folder>, writes screenshots into this folder: for each page, in
+ * light and dark, for phone and desktop, in each language.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -66,8 +66,8 @@ async function serious(page: Page): Promise<string[]> {
 }
 
 /**
- * Returns the elements that are unintentionally cut: elements partly outside the window, and elements whose text does
- * not fit.
+ * Returns the elements that are cut by mistake. These are elements partly outside the window, and elements whose text
+ * does not fit.
  */
 const overflowing = (page: Page) =>
   page.evaluate(() => {
@@ -78,7 +78,7 @@ const overflowing = (page: Page) =>
     return [...document.querySelectorAll('body *')].flatMap((element) => {
       const { left, right, width } = element.getBoundingClientRect();
       if (width === 0 || element.closest(meant) || element.closest('svg')) return [];
-      // Parts of a line that ends in an ellipsis may be cut.
+      // Leaves out lines that end in an ellipsis, because parts of them may be cut.
       const parent = element.parentElement && getComputedStyle(element.parentElement);
       const beyond = (left < -1 || right > innerWidth + 1) && parent?.textOverflow !== 'ellipsis';
       const style = getComputedStyle(element);
@@ -91,7 +91,7 @@ const overflowing = (page: Page) =>
     });
   });
 
-/** Reads the faults of a page until there are none, because a busy machine draws a page slowly. At most 5 s. */
+/** Reads the faults of a page until there are none, for at most 5 s. A busy machine draws a page slowly. */
 async function lasting(read: () => Promise<string[]>): Promise<string[]> {
   for (const end = performance.now() + 5_000; ; ) {
     const found = await read();
@@ -139,7 +139,7 @@ describe.each(['light', 'dark'] as const)('pages are shown in the %s look', (loo
           else await page.waitForTimeout(250);
           const beyond = await lasting(() => overflowing(page));
           wrong.push(...beyond.map((what) => `${name} overflows: ${what}`));
-          // The check runs in English only, because roles and colours do not depend on the language.
+          // Runs this check only in English, because roles and colours do not depend on the language.
           if (code === 'en')
             wrong.push(...(await lasting(() => serious(page))).map((what) => `${name}: ${what}`));
           if (!folder) continue;

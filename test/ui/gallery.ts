@@ -1,4 +1,4 @@
-/** Test data for the gallery: people, bots, chats and posts that show every part of the pages. */
+/** Creates test data for the gallery: people, bots, chats and posts that show every part of the pages. */
 import sharp from 'sharp';
 import { expect, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
@@ -297,7 +297,7 @@ async function fillInline(service: Service, { alice, guide, quiet }: Gallery): P
   await resultOf(asking);
 }
 
-/** Gives Alice a pinned chat, and an archived chat with an unread message. */
+/** Gives Alice a pinned chat. Also gives her an archived chat with an unread message. */
 async function fillScheduled(service: Service, { alice, channel }: Gallery): Promise<void> {
   const day = Math.floor(Date.now() / 86_400_000) * 86_400;
   for (const [days, text] of [
@@ -371,7 +371,10 @@ if (!/^ridge/.test(best.name ?? '')) throw new Error("no 'ridge'");`,
   '': 'no language, no colour = "1"',
 };
 
-/** Sends code in several languages and links to pages. Both sides write, because their messages have different colours. */
+/**
+ * Sends code in several languages and links to pages. Both sides write, because the messages of the two sides have
+ * different colours.
+ */
 async function fillTexts(service: Service, { alice, quiet }: Gallery, pages: string): Promise<void> {
   const to = { chat_id: alice.id };
   const send = (params: object) => resultOf(service.bot(quiet, 'sendMessage', { ...to, ...params }));

@@ -106,7 +106,7 @@ test('results appear above the composer, and a click sends one of them as a mess
   await page.getByRole('menuitem', { name: 'Delete' }).waitFor();
   expect(await page.getByRole('menuitem', { name: 'Edit' }).count()).toBe(0);
   await page.keyboard.press('Escape');
-  // A button of the message writes the username of the bot and its query into the composer.
+  // A button of the message writes the username of the bot and a query into the composer.
   await page.getByRole('log').getByRole('button', { name: 'Search again' }).last().click();
   await expect.poll(() => fieldOf(page).inputValue()).toBe(`@${bot.username} again`);
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();

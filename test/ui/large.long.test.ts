@@ -1,4 +1,7 @@
-/** Tests a chat with 100,000 messages: scrolling shows each message in its place, and the page stays small and fast. */
+/**
+ * Tests a chat with 100,000 messages. Each message appears in its place while the test scrolls, and the page stays
+ * small and fast.
+ */
 import type { CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
@@ -8,13 +11,13 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 const messages_total = 100_000;
 const batch = 100;
-/** The maximum number of drawn rows: the rows in sight, and some rows above and below. */
+/** The maximum number of drawn rows: the rows in view, and some rows above and below them. */
 const rows_max = 150;
 /** The upper bound of messages that the page keeps of a chat. */
 const kept_max = 4_000;
 /**
- * The limit is generous, because a busy machine slows a page down too; the test detects delays of seconds. A pause of the
- * machine may lengthen single tasks, but a slow page has many long tasks.
+ * The limit is generous, because a busy machine slows a page down too. The test only detects delays of seconds. A pause
+ * of the machine may lengthen single tasks, but a slow page has many long tasks.
  */
 const long_task_ms_max = 1_500;
 const long_tasks_max = 3;
@@ -26,7 +29,7 @@ let bot: TestBot;
 let first = 0;
 let last = 0;
 
-/** Repeats a temporarily refused call while the journal is drained. */
+/** Repeats a call that is refused until the journal is drained. */
 async function call(method: string, params: object) {
   for (;;) {
     const answer = await world.service.bot(bot, method, params as Record<string, unknown>);
@@ -63,7 +66,7 @@ const drawn = (page: Page): Promise<number[]> =>
       .map(([, id]) => id),
   );
 
-/** Expects neither gaps nor duplicates, and no more rows than needed. */
+/** Checks that there are no gaps, no duplicates, and no more rows than needed. */
 function holdRows(ids: readonly number[]): void {
   expect(ids.length).toBeLessThanOrEqual(rows_max);
   const from = ids[0] ?? 0;

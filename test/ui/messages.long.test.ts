@@ -98,7 +98,7 @@ test('after a transfer, a note at the bottom of the page names the bot and its n
   await dialog.getByRole('textbox').fill(bot.username);
   await dialog.getByRole('button', { name: 'Transfer' }).click();
   const note = page.getByRole('status').getByText(`@${bot.username} now belongs to @${bob.username}.`);
-  // The note disappears after some seconds, so its position is read in the step that waits for it.
+  // Reads the position of the note in the step that waits for the note, because the note disappears after some seconds.
   expect((await note.boundingBox())?.y).toBeGreaterThan(400);
   expect(world.faults()).toEqual([]);
   await page.context().close();

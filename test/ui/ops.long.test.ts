@@ -1,5 +1,6 @@
 /**
- * Tests the operators' page in depth: axe in every look and width, keyboard use, a refused token, unavailable stores.
+ * Tests the operators' page in depth: axe in both colour schemes and every width, keyboard use, a refused token, and
+ * unavailable stores.
  */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -16,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Answers every query for requests with 300 requests in the last point. */
+/** Answers every query about requests with 300 requests in the last point. */
 function answerAsPrometheus({ url = '' }: IncomingMessage, response: ServerResponse): void {
   const { searchParams } = new URL(url, 'http://prometheus');
   const counts = searchParams.get('query')?.includes('petrel_requests_total');
@@ -105,7 +106,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: `${folder}/ops-${name}.png`, fullPage: true });
 }
 
-/** Opens the page of the bot by the search, with the keyboard alone. */
+/** Opens the page of the bot by the search, with the keyboard only. */
 async function openBot(page: Page): Promise<void> {
   await page.getByLabel('Search bots and people').focus();
   await page.keyboard.type(bot.username.slice(1));
@@ -149,7 +150,7 @@ test('with the keyboard alone, an operator finds a bot, suspends it and ends the
   expect(await queue.textContent()).toContain(host);
   await page.getByRole('region', { name: 'Attempts by outcome, table' }).getByText(/500/).first().waitFor();
   await page.getByRole('button', { name: 'Suspend', exact: true }).press('Enter');
-  // The button that changes nothing has the focus.
+  // The focus is on the button that changes nothing.
   await expect.poll(focused).toBe('Cancel');
   expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
   await page.getByRole('button', { name: 'Yes, suspend' }).press('Enter');
@@ -159,7 +160,7 @@ test('with the keyboard alone, an operator finds a bot, suspends it and ends the
   await page.getByRole('button', { name: 'Yes, end it' }).press('Enter');
   await page.getByText('active', { exact: true }).waitFor();
   expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
-  // The browser goes back to the overview, which still has the results of the search.
+  // The browser goes back to the overview. It still has the results of the search.
   await page.goBack();
   await page
     .getByRole('region', { name: 'Found bots and people, table' })
@@ -174,7 +175,7 @@ test('if two queues of a bot have the same outcome, the page shows the outcome t
   const busy = await service.newBot(owner, 'busy');
   const database = new pg.Client(service.databaseUrl);
   await database.connect();
-  // The route of slot 9 was deleted, so neither of the outcomes has the name of a route.
+  // The route of slot 9 was deleted, so neither of the two outcomes has the name of a route.
   await database
     .query(
       `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries, slot)

@@ -1,6 +1,6 @@
 /**
- * Tests the application in depth: hostile content, the content security policy, a broken stream, managing bots, and axe
- * on each page.
+ * Tests the application in depth: hostile content, the content security policy, a broken stream, the management of
+ * bots, and axe on each page.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -69,7 +69,7 @@ test('the content security policy blocks injected scripts, markup and other orig
   world.faults();
   const did = await page.evaluate(async () => {
     const outcome: Record<string, string> = {};
-    // The test counts violations inside the page, because code that a test evaluates is exempt from the policy.
+    // Counts violations inside the page, because code that a test evaluates is exempt from the policy.
     const blocked: string[] = [];
     document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
     try {
@@ -89,7 +89,7 @@ test('the content security policy blocks injected scripts, markup and other orig
     await fetch('https://example.com/').catch((error: Error) => {
       outcome.fetch = error.name;
     });
-    // The browser dispatches the events about violations later.
+    // Waits, because the browser dispatches the events about violations later.
     const all = () => /trusted-types|script-src/.test(blocked.join(' ')) && blocked.includes('connect-src');
     for (let waits = 0; waits < 300 && !all(); waits++)
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -129,7 +129,8 @@ test(`the page shows the full history again after ${cut_ms / 1000} s without the
       await new Promise((resolve) => setTimeout(resolve, 60));
     }
   })();
-  // A slow page may never draw a certain message, because newer messages move it out of view.
+  // Waits for any later message. A slow page may never draw a particular message, because newer messages move it out of
+  // view.
   await page
     .getByRole('log')
     .getByText(/^number \d+$/)
@@ -291,7 +292,7 @@ test('an avatar and a start picture are cropped in a dialog and stored at their 
 
 describe('axe finds no serious fault on the pages of the application', () => {
   async function serious(page: Page): Promise<string[]> {
-    // The contrast of a text is lower while the text appears.
+    // Waits, because the contrast of a text is lower while the text fades in.
     await page.waitForFunction(() =>
       document.getAnimations().every(({ playState }) => playState !== 'running'),
     );

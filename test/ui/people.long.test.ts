@@ -1,4 +1,6 @@
-/** Tests chats of two people in the application: how they are opened, and what blocking a person does. */
+/**
+ * Tests chats of two people in the application: how such chats are opened, and what happens when a person is blocked.
+ */
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';

@@ -34,7 +34,7 @@ const react = async (user: TestUser, post: NewPost, emoji: string) => {
   expect(status).toBe(200);
 };
 
-/** Returns the position of an element once it rests. */
+/** Waits until an element no longer moves, and returns its position. */
 async function boxOf(element: Locator) {
   await element.tap({ trial: true });
   const box = await element.boundingBox();

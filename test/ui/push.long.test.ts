@@ -82,7 +82,7 @@ async function withSubscription(page: Page, subscription: Browser['subscription'
       toJSON: () => given,
       unsubscribe: async () => localStorage.removeItem(key),
     });
-    // The browser also stores the key of the subscription, which here is the key of the service.
+    // The browser also stores the key of the subscription. In this test, it is the key of the service.
     PushManager.prototype.getSubscription = async () =>
       (localStorage.getItem(key) ? made(null) : null) as PushSubscription | null;
     PushManager.prototype.subscribe = async (options) => {
@@ -200,7 +200,7 @@ test('a window in the background does not suppress notifications', async () => {
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await turn(true);
-  // The first stream may begin after the list is shown.
+  // Waits, because the first stream may begin after the list is shown.
   await expect.poll(() => streams.at(-1)).toBe('?background=true');
   const send = (text: string) => world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text });
   await resultOf(send('While hidden'));

@@ -7,7 +7,10 @@ export interface Scene {
   readonly path: string;
   /** Who is signed in: alice if absent, nobody if null. */
   readonly who?: 'newcomer' | null;
-  /** The page depends on the size of the window when it opens, and must be opened again for another size. */
+  /**
+   * True if the page depends on the size that the window has when the page opens. Such a page must be opened again for
+   * another size.
+   */
   readonly anew?: true;
   /** Runs on the opened page. `words` are the texts in its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
@@ -472,7 +475,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await page.waitForTimeout(300);
       },
     },
-    // This scene is the last one, because its draft reopens the results, which cover the messages.
+    // This scene is the last one. Its draft opens the results again, and they cover the messages.
     {
       name: 'inline_results',
       anew: true,

@@ -1,6 +1,6 @@
 /**
- * Runs the short form of the browser tests. Two people and a grammY bot use the application, and each person's window
- * shows the actions of the others live. `cards.long.test.ts` tests further cards, dialogs and lists.
+ * Runs the short form of the browser tests. Two people and a grammY bot use the application. The window of each person
+ * shows immediately what the other two do. `cards.long.test.ts` tests further cards, dialogs and lists.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,8 +46,8 @@ beforeAll(async () => {
 const windows = new Map<number, Page>();
 
 /**
- * Loads a page of the application in the window of a person. A window costs more processor time than most tests, so
- * the tests share one for each person.
+ * Loads a page of the application in the window of a person. A window costs more processor time than most tests, so all
+ * tests share one window for each person.
  */
 async function visit(user: TestUser, path: string): Promise<Page> {
   const page = windows.get(user.id);
@@ -60,7 +60,7 @@ async function visit(user: TestUser, path: string): Promise<Page> {
   return opened;
 }
 
-/** Shows the end of a chat. A chat with unread messages opens at the first of them. */
+/** Shows the end of a chat. A chat with unread messages would otherwise open at the first of them. */
 async function visitEnd(user: TestUser, chat: number): Promise<Page> {
   await cast.read(user, chat);
   return visit(user, `#/chat/${chat}`);
@@ -198,7 +198,8 @@ test('a link shows a preview of its page, and nothing moves when the preview arr
   expect(await card.getAttribute('href')).toBe(`${pages.url}/found`);
   expect(await places()).toEqual(before);
   await expect.poll(() => answered).toBe(2);
-  // A page without a title keeps its card while the message is shown, and has none when it is drawn again.
+  // If a page has no title, the card of its link stays while the message is shown. When the message is drawn again, it
+  // has no card.
   await page.goto(`${world.wire.url}/app#/settings`);
   await log.waitFor({ state: 'detached' });
   await page.goto(`${world.wire.url}/app#/chat/${made.id}`);
@@ -367,7 +368,7 @@ test("members of a group see each other's messages, replies, edits and deletions
   await b.getByRole('log').getByText('pinned').waitFor();
   const unread = async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count;
   await expect.poll(unread).toBeUndefined();
-  // Messages in a chat that is not in view count as unread until they are read, even after a reload.
+  // Messages in a chat that is not open count as unread until they are read, even after a reload.
   let load = () => {};
   const held = new Promise<void>((resolve) => {
     load = resolve;

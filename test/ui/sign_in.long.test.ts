@@ -42,7 +42,7 @@ async function signUp(page: Page, name: string, username: string): Promise<void>
   await button(page, 'Create an account').click();
 }
 
-/** Signs in at the provider, whose pages are forms for tests. */
+/** Signs in at the provider. Its pages are simple forms for tests. */
 async function passProvider(page: Page, login: string): Promise<void> {
   await button(page, 'Sign in with Example ID').click();
   await page.locator('input[name=login]').fill(login);

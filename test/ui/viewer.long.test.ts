@@ -12,7 +12,7 @@ let world: World;
 let alice: TestUser;
 let bot: TestBot;
 
-/** Sends a picture. Its width tells which picture it is. */
+/** Sends a picture. The width of a picture identifies it. */
 const sendPicture = (width: number, fields: Record<string, unknown> = {}) =>
   upload(
     world.service,
@@ -79,7 +79,7 @@ test('the arrow keys show each picture and video, except hidden media and media 
   await dialog(page).getByRole('button', { name: 'Next' }).click();
   await place(page, '5 / 5');
   await expect.poll(() => widthOf(page)).toBe(305);
-  // The button that had the focus is gone at the end, and the keys still work.
+  // At the end, the button that had the focus is gone, but the keys still work.
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowLeft');
   await place(page, '4 / 5');
@@ -160,7 +160,8 @@ test('on a phone, a swipe shows the next picture, and a pinch zooms', async () =
   const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
   const page = await world.open(alice, '', phone);
   await page.goto(`${world.wire.url}/app#/chat/${bot.id}`);
-  // Pictures load in any order, so the last one on the page may belong to an earlier message.
+  // Finds the picture by its message. Pictures load in any order, so the last one on the page may belong to an earlier
+  // message.
   const newest = page.getByRole('log').locator('article').last();
   await newest.getByRole('button', { name: 'Open the picture' }).tap();
   await place(page, '5 / 5');

@@ -30,7 +30,10 @@ beforeEach(async () => {
   group = await service.newGroup(alice, 'Singers', [bob]);
 });
 
-/** Opens the group in the browser with the microphone. `deny` is the error with which the browser refuses it. */
+/**
+ * Opens the group in the browser with the microphone. `deny` is the error with which the browser refuses the
+ * microphone.
+ */
 async function open(deny = ''): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, locale: 'en-GB' });
   context.setDefaultTimeout(60_000);

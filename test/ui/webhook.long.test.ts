@@ -14,7 +14,7 @@ let owner: TestUser;
 let receiver: Receiver;
 let received: string[] = [];
 let onPing: (ping: unknown) => void = () => {};
-/** The status, body and headers of the receiver's next answers. */
+/** The status, body and headers with which the receiver answers next. */
 let answer: readonly [status: number, body: string, headers?: Record<string, string>] = [200, ''];
 
 beforeAll(async () => {
@@ -81,7 +81,7 @@ test('the page of a webhook shows each delivery attempt with the answer from the
   await facts.getByText(`https://127.0.0.1:${receiver.port}/hook`).waitFor();
   expect(await facts.locator('dd').nth(2).textContent()).toBe('1');
   answer = [200, '{"fine":true}'];
-  // Setting the webhook again causes an attempt immediately.
+  // Sets the webhook again, which causes an attempt immediately.
   await resultOf(world.service.bot(bot, 'deleteWebhook'));
   await hook(bot);
   await refreshed(page.locator('.attempts .dot.good'));

@@ -1,4 +1,7 @@
-/** A browser, the real service behind a connection that tests can cut, and windows in which people are signed in. */
+/**
+ * Provides a browser, windows in which people are signed in, and the real service behind a connection that tests can
+ * cut.
+ */
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -17,7 +20,7 @@ export const flags = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Fewer processes take less processor time to start.
+  // Runs Chromium with fewer processes, because they take less processor time to start.
   '--in-process-gpu',
   '--renderer-process-limit=1',
   // Chromium refuses to run its sandbox as root.
@@ -42,7 +45,7 @@ async function startWire(port: number, at: number) {
       one.on('error', () => other.destroy());
       one.on('close', () => {
         sockets.delete(one);
-        // The other side may still have to send the last bytes.
+        // Ends the connection without destroying it, because the other side may still have to send the last bytes.
         other.end();
       });
       one.pipe(other);
@@ -72,7 +75,10 @@ export interface World {
   /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
   faults(): string[];
-  /** Closes the windows and the wire. Stops browser and service too, unless other files use them. */
+  /**
+   * Closes the windows and the connection to the service. Also stops the browser and the service, unless other files
+   * use them.
+   */
   stop(): Promise<void>;
 }
 

@@ -161,7 +161,7 @@ describe('one-click sign-in', () => {
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demoKeyPath(demo), 'one-time-key');
-    // Each of these requests fails and does not use up the key.
+    // Each of these requests fails, but does not use up the key.
     for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect((await ask({ ...key, ...more })).status).toBe(404);
     for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])
@@ -205,7 +205,8 @@ describe('a person has a read position in each chat', () => {
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: third.message_id });
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: first.message_id });
     expect(await unread(bob)).toBeUndefined();
-    // A position beyond the newest message is set to the newest, so that later messages count as unread.
+    // A position beyond the newest message becomes the position of the newest message, so that later messages count as
+    // unread.
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: third.message_id + 1_000 });
     await write(alice, 'four');
     expect((await me(bob, 'GET', `/api/chats/${group}`)).unread_count).toBe(1);

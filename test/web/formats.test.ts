@@ -1,4 +1,4 @@
-/** Tests what the formatting buttons of the composer do to its text, and which members a typed `@` finds. */
+/** Tests how the formatting buttons of the composer change the text, and which members a typed `@` finds. */
 import { expect, test } from 'vitest';
 import { type Format, formatKeys, formatOfKey, formats } from '../../src/web/client/model/format_keys.js';
 import { formatChange } from '../../src/web/client/model/formats.js';
@@ -6,7 +6,9 @@ import { readMarks } from '../../src/web/client/model/marks.js';
 import { mentionable, mentionChange } from '../../src/web/client/model/mentions.js';
 import { typedMention } from '../../src/web/client/model/typed_mention.js';
 
-/** Formats the part of `given` between the signs « and », and returns the result with its selection in these signs. */
+/**
+ * Formats the part of `given` between the signs « and ». Returns the result, in which these signs mark the selection.
+ */
 function formatted(format: Format, given: string): string {
   const [before = '', inner = '', after = ''] = given.split(/[«»]/);
   const text = before + inner + after;
@@ -72,7 +74,7 @@ test('a key formats text on every keyboard layout, and only with Ctrl or ⌘', (
   expect(formatOfKey(key('k', 'KeyK', { ctrlKey: false, metaKey: true }))).toBe('link');
   expect(formatOfKey(key('X', 'KeyX', { shiftKey: true }))).toBe('strikethrough');
   expect(formatOfKey(key('>', 'Period', { shiftKey: true }))).toBe('quote');
-  // The Dvorak layout has the letter V and the full stop elsewhere.
+  // In the Dvorak layout, the letter V and the full stop are on other keys.
   expect(formatOfKey(key('V', 'Period', { shiftKey: true }))).toBeUndefined();
   expect(formatOfKey(key('>', 'KeyE', { shiftKey: true }))).toBe('quote');
   expect(formatOfKey(key('x', 'KeyX'))).toBeUndefined();

@@ -16,7 +16,7 @@ const {
   wordsOf(query: string): string[];
 } = await import(`${client}/found.ts`);
 
-/** Writes matches in brackets. */
+/** Writes the matches in brackets. */
 const shown = (pieces: readonly Piece[]) =>
   pieces.map(({ text, isFound }) => (isFound ? `[${text}]` : text)).join('');
 const pieces = (text: string, query: string) => shown(piecesOf(text, wordsOf(query)));

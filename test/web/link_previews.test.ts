@@ -1,4 +1,4 @@
-/** Tests which previews the web application shows on a link. */
+/** Tests which previews the web application shows for a link. */
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 
 interface Message {

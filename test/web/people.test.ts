@@ -53,7 +53,8 @@ describe('people forward messages', () => {
     expect(direct.reply_markup).toBeUndefined();
     await resultOf(forward(alice, to, channel, [posted.message_id]));
     expect((await last(1))[0].forward_origin).toMatchObject({ type: 'channel', chat: { id: channel } });
-    // A message that is forwarded again keeps its first origin, and the bot of a direct chat gets it as an update.
+    // A message that is forwarded again keeps its first origin. The bot of a direct chat gets an update about the
+    // message.
     await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
     await resultOf(forward(alice, bot.id, to, [first.message_id]));
     const received = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));

@@ -1,6 +1,6 @@
 /**
- * Tests the application's texts: every language translates all of them, and the texts for errors match the service's
- * errors.
+ * Tests the texts of the application. Every language has a translation of all texts, and the texts for errors match the
+ * errors of the service.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -25,7 +25,7 @@ const all = { en, ru, uz, tg, hy, tt, kk };
 const keys = Object.keys(en) as Key[];
 const groups = keys.filter((key) => key.startsWith('emoji_'));
 
-/** `@name` and brand names are the same in every script. */
+/** `@name` and brand names are written in the same way in every script. */
 const letters = (text: string) =>
   text.replace(/\{\w+\}|Petrel|grammY|PNG|JPEG|WebP|OK|bot\b/g, '').replace(/[^\p{Letter}]/gu, '');
 
@@ -75,7 +75,7 @@ test('every error that the application translates is an error of the service', (
   for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));
 });
 
-/** Without `reasons.ts`, because only the pages of `later.ts` show its texts of errors. */
+/** Leaves out `reasons.ts`, because only the pages that load `later.ts` show its error texts. */
 const client = fileURLToPath(new URL('../../src/web/client', import.meta.url));
 const sources = new Map(
   readdirSync(client, { recursive: true, encoding: 'utf8' })

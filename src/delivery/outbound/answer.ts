@@ -116,8 +116,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Settles a request whose connection broke. If the status is an error, the incomplete answer still counts as an
-   * answer. If the status is a success, the request counts as failed.
+   * Settles a request whose connection broke. With an error status, the incomplete answer still counts as an answer.
+   * With a success status, the request counts as failed.
    */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);

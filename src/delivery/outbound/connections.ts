@@ -64,7 +64,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Checks the waiting requests again after a while, if no connection has become free by then. */
+  /** If no connection becomes free for a while, checks the waiting requests again. */
   #bePatient(): void {
     this.#patience ??= this.#options.time
       .after(limits.webhook_patience_ms, () => {
@@ -116,7 +116,7 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // Continues in the next microtask, because the client is still processing the end of the answer.
+      // Continues in the next microtask, because undici's client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);

@@ -67,7 +67,7 @@ const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connect
 
 /**
  * Connects to a checked address. Passes the address instead of the host name, so that the host is not looked up again.
- * Keeps only the sessions of full handshakes. Node does not call `checkServerIdentity` for a resumed session.
+ * Stores a TLS session only after a full handshake. Node does not call `checkServerIdentity` for a resumed session.
  */
 function begin(
   address: string,
@@ -100,8 +100,8 @@ function begin(
 
 /**
  * Opens one connection. Looks up the host and checks its addresses for every connection, because they may have changed.
- * If one address does not answer, tries the next. Resumes a session of the same receiver at the same address. Throws a
- * DeliveryFault.
+ * If an address does not answer, tries the next address. Resumes a session of the same receiver at the same address.
+ * Throws a DeliveryFault.
  */
 export async function dial(options: Dial): Promise<Dialled> {
   const { target, guard, time, key: receiver, sessions, reached } = options;

@@ -9,7 +9,8 @@ const copiedBytesMax = 4_096;
 /** Node has this function since version 20.12. */
 const hash: typeof crypto.hash | null = crypto.hash ?? null;
 
-// Each computation overwrites these buffers completely and then reads them. No other computation runs in between.
+// All computations share these buffers. A computation overwrites them completely and then reads them, and no other
+// computation runs in between.
 const innerText = Buffer.alloc(blockBytes + copiedBytesMax);
 const outerText = Buffer.alloc(blockBytes + digestBytes);
 

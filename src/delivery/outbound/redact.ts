@@ -25,7 +25,7 @@ const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')
 function secretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap((secret) => {
     if (!URL.canParse(secret)) return [secret];
-    // Takes the part after the host, because only that part is secret.
+    // Takes only the part of the URL after the host, because only this part is secret.
     const { pathname, search } = new URL(secret);
     return [secret, `${pathname}${search}`, pathname].filter((part) => part.length > 8);
   });
@@ -34,7 +34,7 @@ function secretParts(secrets: readonly string[]): string[] {
 
 /**
  * Returns the first `bytesMax` bytes of a `beginningOf` result, as text. Replaces each token and secret with stars. The
- * number of characters stays the same, so that no text from beyond the limit moves into the result.
+ * number of characters does not change, so that no text from beyond the limit moves into the result.
  */
 export function shownAnswer(
   beginning: Buffer,

@@ -51,8 +51,8 @@ export function makeResolver({
 
   return {
     /**
-     * Returns all IPv4 addresses of a name, then all IPv6 addresses, but at least one. Throws a DeliveryFault
-     * `unresolved`.
+     * Returns all IPv4 addresses of a name, followed by all IPv6 addresses. Returns at least one address. Throws a
+     * DeliveryFault `unresolved`.
      */
     resolve(name: string): Promise<readonly string[]> {
       const shared = underWay.get(name);

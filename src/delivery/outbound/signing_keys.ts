@@ -4,7 +4,7 @@
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 
-/** Serves the public keys. */
+/** Serves the installation's public keys. */
 export const keySetPath = '/.well-known/jwks.json';
 
 /** The beginning of a private key in DER (RFC 8410). The 32 secret bytes follow. */

@@ -28,8 +28,8 @@ export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
 /**
- * Returns whether a host name is valid. Checks the Punycode of labels that start with `xn--`, because the URL parser of
- * Node.js 24 also accepts invalid labels.
+ * Returns whether a host name is valid. Also checks the Punycode of labels that start with `xn--`, because the URL
+ * parser of Node.js 24 accepts invalid ones.
  */
 const isName = (host: string) =>
   host.length <= 253 &&

@@ -64,7 +64,7 @@ const startPicture = endpointsOf(
   ['start_picture_size'],
 );
 
-// Each endpoint needs its own declaration, because the list of endpoints is generated from declarations.
+// Declares each endpoint separately, because the list of endpoints is generated from declarations.
 export const showAvatar: Endpoint = avatar[0];
 export const putAvatar: Endpoint = avatar[1];
 export const removeAvatar: Endpoint = avatar[2];

@@ -6,7 +6,7 @@ import { isDirect } from '../../store/core/keys.js';
 import { announcedKinds, chatAction } from '../../wire/chat_actions.js';
 import { appChatId } from '../../wire/fields.js';
 
-/** Bots get no update of an action. In a channel, readers do not see who writes the posts. */
+/** Bots get no update about an action. A channel shows no actions, because readers do not see who writes the posts. */
 export const showAction = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/action',

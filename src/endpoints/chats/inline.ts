@@ -93,7 +93,7 @@ export const sendInlineResult = defineEndpoint({
     const sender = userSender(user);
     const chosen = await store.inline.result(p.inline_query_id, user.id, p.result_id);
     const bot = chosen && (await store.bots.find(chosen.bot));
-    // A repeated call finds the message that was sent, even if the answer to the query has expired since.
+    // A repeated call finds the message that was sent, even if the answer to the query has expired since then.
     const sent = await store.messages.send(chat, sender, () => {
       if (!chosen || !bot?.inline || bot.state !== undefined) return fail('inline_result_not_found');
       return {

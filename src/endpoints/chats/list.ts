@@ -66,7 +66,8 @@ export const listChats = defineEndpoint({
       Promise.all(
         some.map(async ({ chat, date }) => {
           const summary = await chatSummary(context, chat, user, settings, date);
-          // Leaves out chats of two people without messages, so that a stranger is noticed only by a message.
+          // Leaves out chats of two people that have no messages. A person thus notices a stranger only when the
+          // stranger sends a message.
           return summary?.type === 'person' && summary.last_message === undefined ? null : summary;
         }),
       ),

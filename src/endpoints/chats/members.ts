@@ -75,7 +75,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a member to a group or channel, or changes the rights of a member. A person who does not allow the caller to add them is invited instead.',
+    'Adds a member to a group or channel, or changes the rights of a member. If a person does not allow the caller to add them, the person gets an invitation instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,

@@ -5,7 +5,7 @@ import { appChatId } from '../../wire/fields.js';
 import { integer, optional } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/mute';
-/** The latest end of a mute that is stored as a time. A later end means forever. */
+/** The latest end of a mute that is stored as a time. A mute with a later end never ends. */
 const until_max = 253_402_300_799;
 
 export const muteChat = defineEndpoint({

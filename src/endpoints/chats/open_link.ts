@@ -36,8 +36,8 @@ export const openLink = defineEndpoint({
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    // A forwarded message also names the bot of the original, but the keyboard belongs to the bot that forwarded the
-    // message.
+    // A forwarded message also names the bot of the original. That bot does not count, because the keyboard belongs to
+    // the bot that forwarded the message.
     const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
     const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;

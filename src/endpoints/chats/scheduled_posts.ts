@@ -125,7 +125,7 @@ async function addPost(
   };
   return withMedia(context, take, async (taking) => {
     let file: MediaFile | undefined;
-    // A repeated call that was applied does not store its file again.
+    // If this call repeats a call that was applied, does not store the file again.
     await store.unlessApplied(async () => {
       await check();
       file = (await taking()).file;
@@ -180,7 +180,7 @@ export const changeScheduledPost = defineEndpoint({
     const former = await store.scheduledPosts.find(user.id, id);
     await store.unlessApplied(async () => {
       if (at !== null) checkTime(store, at);
-      // A failed post whose time has passed needs a new time.
+      // Requires a new time for a failed post whose time has passed.
       else if (former !== null && former.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
     });
     const words = p.text === undefined ? null : { text: p.text, entities: p.entities };
@@ -236,7 +236,8 @@ export const publishScheduledPost = defineEndpoint({
     try {
       return viewOwn(store, chat, user, await publishClaimed(store, post));
     } catch (error) {
-      // After any other error, the post may be published already. The background task then completes the publication.
+      // After any other error, the post may already be published. In this case, the background task completes the
+      // publication.
       if (isFinal(error)) await store.scheduledPosts.putBack(post);
       throw error;
     }

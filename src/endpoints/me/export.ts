@@ -48,7 +48,7 @@ export const exportSelf = defineEndpoint({
         await send();
         stream.close();
       } catch (error) {
-        // Aborts the connection, so that the client notices that the export is incomplete.
+        // Aborts the connection, because the client must notice that the export is incomplete.
         end();
         throw error;
       }

@@ -7,7 +7,7 @@ import type { User } from '../../store/core/control.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { suggestions } from '../../wire/chat_results.js';
 
-/** Returns the suggestion with this username, or null if nothing has it, or if it is not public. */
+/** Returns the bot or public chat with this username as a suggestion. Returns null if there is none. */
 async function suggestionOf({ store, files, user }: EndpointContext<User>, username: string) {
   const bot = await store.bots.findByUsername(username);
   if (bot) {
@@ -31,14 +31,14 @@ export const listSuggestions = defineEndpoint({
   verb: 'GET',
   path: '/api/suggestions',
   summary:
-    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in its order. The call counts once for each suggestion.',
+    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in the order of the setting. The call counts once for each suggestion.',
   params: z.object({}),
   result: suggestions,
   handler: async (context) => {
     const { store, user, suggested } = context;
     if (suggested.length > 1) await store.fairUse?.more({ id: user.id, isBot: false }, suggested.length - 1);
     const items = [];
-    // Looks the names up one after the other, so that one call occupies one connection to Postgres.
+    // Looks up the names one after the other, so that one call occupies only one connection to Postgres.
     for (const username of suggested) {
       const found = await suggestionOf(context, username);
       if (found !== null) items.push(found);

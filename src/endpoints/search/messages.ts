@@ -54,7 +54,7 @@ export const searchChat = defineEndpoint({
 });
 
 /**
- * Returns the chats from the cursor on, sorted by their latest messages. In the first of them, the search continues below
+ * Returns the chats from the cursor on, sorted by their latest messages. In the first chat, the search continues below
  * the message id `before`.
  */
 function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {

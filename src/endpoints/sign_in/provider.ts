@@ -11,7 +11,7 @@ import { viewCaller } from '../../view/users.js';
 import { text } from '../../wire/schema.js';
 import { newSession, signInWays, startedSignIn } from '../../wire/sign_in_results.js';
 
-/** How long the browser keeps a started sign-in. The record itself ends after the same time. */
+/** How long the browser keeps a started sign-in. The record itself expires after the same time. */
 const record_s_max = 600;
 
 /** With the prefix, browsers accept the cookie only from this host over HTTPS. */

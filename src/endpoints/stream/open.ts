@@ -39,7 +39,7 @@ function eventOf(
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // Sends nothing for a message that was edited again or deleted since. A later event reports that change.
+      // Sends nothing if the message has been edited again or deleted since. A later event reports that change.
       if (!change.message) return null;
       const message = viewMessage(change.message, viewer, time);
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -140,7 +140,8 @@ export const openStream = defineEndpoint({
         });
       }
     } catch (error) {
-      // Closes the stream, so that the client reconnects. The error cannot be sent, because the stream has started.
+      // Closes the stream, so that the client reconnects. The error itself cannot be sent, because the stream has
+      // already started.
       close();
       throw error;
     } finally {

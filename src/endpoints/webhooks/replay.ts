@@ -16,8 +16,8 @@ interface Given {
 }
 
 /**
- * Returns the requested range of dead letters. Without a range, selects all dead letters. Errors: `parameter_required`,
- * `parameter_wrong`.
+ * Returns the requested range of dead letters. If no range is given, the range covers all dead letters. Errors:
+ * `parameter_required`, `parameter_wrong`.
  */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
   if (dead_letters && from === undefined && to === undefined) return allDead;
@@ -32,8 +32,8 @@ const updateId = optional(
 );
 
 /**
- * Delivers updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates. For
- * polling they get a new id, because offsets only grow.
+ * Delivers updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates.
+ * Updates that are polled get new ids, because offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',

@@ -17,7 +17,7 @@ const timeMax = 10_000_000_000;
 const timeError = { error: 'a Unix time in seconds' };
 const unixTime = integer().pipe(z.number().min(0, timeError).max(timeMax, timeError));
 
-/** Starts a replay. Workers make it, so the call does not wait for deliveries. */
+/** Starts a replay. Workers carry out the replay, so the call does not wait for deliveries. */
 export const startReplay = defineEndpoint({
   verb: 'POST',
   path,
@@ -59,7 +59,8 @@ export const listReplays = defineEndpoint({
 export const cancelReplay = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{replay_id}`,
-  summary: 'Cancels a replay. Its pending updates are not delivered. An ended replay stays as it is.',
+  summary:
+    'Cancels a replay. Its pending updates are not delivered. Changes nothing if the replay has ended.',
   params: z.object({
     bot_id: botId,
     replay_id: integer(answer('replay_not_found'))

@@ -3,7 +3,7 @@ import { botSender, chatErrors, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
 import { chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Unpins a message. Without `message_id`, unpins the message that is pinned now (interface §4.3.4). */
+/** Unpins a message. Without `message_id`, unpins the currently pinned message (interface §4.3.4). */
 export const unpinChatMessage = defineMethod({
   name: 'unpinChatMessage',
   effect: 'change',

@@ -26,7 +26,7 @@ import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../..
 
 /**
  * Sends a copy of a message as the bot's own message (interface §4.3, behaviour §6). For media, `caption` replaces the
- * caption, and an empty `caption` removes it. For texts, `caption` has no effect. A given keyboard replaces the
+ * caption. An empty `caption` removes the caption. For texts, `caption` has no effect. A given keyboard replaces the
  * original keyboard.
  */
 export const copyMessage = defineMethod({

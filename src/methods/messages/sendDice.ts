@@ -12,7 +12,7 @@ const diceEmoji = text
   .transform((given) => given.replaceAll('\ufe0f', ''))
   .pipe(z.enum(Object.keys(diceValues) as DiceEmoji[], invalid));
 
-/** Sends an emoji with a random value. Refuses an invalid emoji before it chooses a value. */
+/** Sends an emoji with a random value. Refuses an invalid emoji before the value is chosen. */
 export const sendDice = defineMethod({
   name: 'sendDice',
   effect: 'grow',

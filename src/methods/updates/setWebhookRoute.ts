@@ -56,7 +56,7 @@ const within = (max: number, kind: 'route_percent_invalid' | 'route_position_inv
 const textsOf = (bot: number, ids: readonly number[]): string[] =>
   [...new Set(ids.map((id) => chatText(id > 0 ? directChat(bot, id) : sharedChat(id))))].sort();
 
-/** Adds or replaces a webhook route (behaviour §10). Checks everything before it changes anything. */
+/** Adds or replaces a webhook route (behaviour §10). Checks all parameters before it changes anything. */
 export const setWebhookRoute = defineMethod({
   name: 'setWebhookRoute',
   effect: 'configure',

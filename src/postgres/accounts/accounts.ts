@@ -33,9 +33,9 @@ async function declineOffers(sql: Sql, user: number): Promise<void> {
 }
 
 /**
- * Ends an account in one transaction. Removes the name, tokens, identities and bots of the person, and all data that
- * only this person can see. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody
- * can take the username for `holdMs`. Returns null if the person does not exist or the account has already ended.
+ * Ends an account in one transaction. Removes the person's name, tokens, identities and bots, and all data that only
+ * this person can see. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody can
+ * take the username for `holdMs`. Returns null if the person does not exist or the account has already ended.
  */
 export function endAccount(db: Database, user: number, holdMs: number): Promise<Ended | null> {
   return db.transaction(async (sql) => {
@@ -111,7 +111,7 @@ export function takeRemoval<P>(
   });
 }
 
-/** Postpones the removal of an account whose next step cannot run now. Other accounts are then processed first. */
+/** Postpones the removal of an account whose next step cannot run now. Other accounts are then removed first. */
 export const putOff = (sql: Sql, user: number, ms: number) => sql.run`
   update account_removals set next_at = clock_timestamp() + ${ms}::bigint * interval '1 millisecond'
   where user_id = ${user}`;
@@ -129,7 +129,7 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Loads an external id. It is stored until the removal no longer needs it. */
+/** Loads an external id. The id is stored until the removal no longer needs it. */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 

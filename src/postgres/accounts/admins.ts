@@ -50,7 +50,7 @@ export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // Uses a transaction for the deletion, because only transactions report changes to Redis.
+  // Deletes in a transaction, because only transactions report changes to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 

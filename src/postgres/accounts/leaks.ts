@@ -9,25 +9,27 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The found tokens that were valid, and the outbox rows for their copies in Redis. */
+/** The tokens in the report that were valid, and the outbox rows for their copies in Redis. */
 export interface Ended {
-  /** Array indexes: of the tokens that were valid until now, and of bot tokens that were already blocked. */
+  /**
+   * Array indexes of two groups of tokens: those that were valid until now, and bot tokens that were already blocked.
+   */
   readonly hits: readonly number[];
   readonly outbox: readonly number[];
 }
 
 /**
- * Spreads the notices of one report over time. Otherwise a large report would delay the management bot for all other
- * people.
+ * Sends the notices of one report spread over time. Otherwise a large report would delay the management bot for
+ * everybody.
  */
 const dueAt = fragment(
   `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,
 );
 
 /**
- * Returns SQL that applies the change `ended` to leaked tokens. It also records the leaks, the notices to people, the
- * audit entries and the stale copies. One statement handles any number of tokens. The statement does not join its CTEs,
- * because Postgres may choose slow plans for joins of CTEs.
+ * Returns SQL that applies the change `ended` to leaked tokens. The SQL also records the leaks, the notices to people,
+ * the audit entries and the stale copies. One statement handles any number of tokens. The statement does not join its
+ * CTEs, because Postgres may choose slow plans for joins of CTEs.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (

@@ -36,7 +36,7 @@ export const loadOverseenPerson = (sql: Sql, id: number) => sql.first<OverseenPe
     (select count(*) from bots where owner_id = users.id) as bots
   from users where id = ${id} and deleted_at is null`;
 
-/** Returns the times (Unix, in s) since which the webhook (slot 0) and the routes of a bot have been failing. */
+/** Returns since when the webhook (slot 0) and the routes of a bot have been failing, as Unix times in s. */
 export const loadFailingSlots = (sql: Sql, bot: number) =>
   sql.rows<{ readonly slot: number; readonly since: number }>`
     select 0 as slot, ${seconds('failing_since')} as since from webhooks
@@ -69,7 +69,7 @@ export interface ScannedAccounts {
   readonly accounts: readonly AccountRow[];
   /** The lowest id that was read. Null if there was none. */
   readonly bottom: number | null;
-  /** Whether older accounts may follow. */
+  /** Whether there may be older accounts. */
   readonly more: boolean;
 }
 

@@ -132,7 +132,7 @@ export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
    where p.user_id = due.user_id and p.chat_id = due.chat_id
   returning p.user_id, p.chat_id, p.message_id`;
 
-/** Returns the time until the next notification in ms, or null when none is scheduled. */
+/** Returns in how many ms the next notification is due, or null if none is scheduled. */
 export const untilDue = async (sql: Sql) =>
   (await sql.firstValue<number | null>`
     select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms
@@ -150,8 +150,8 @@ export interface Addressee extends DueRow, SubscriptionKeys {
 }
 
 /**
- * Returns one row for each browser to notify. Skips people who have read the message, muted or left the chat, or were
- * suspended in the meantime.
+ * Returns one row for each browser to notify. In the meantime, people may have read the message, muted or left the
+ * chat, or been suspended. Skips such people.
  */
 export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Addressee>`
   select p.user_id, p.chat_id, p.message_id, u.language_code, s.id, s.endpoint, s.p256dh, s.auth

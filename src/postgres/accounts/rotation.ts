@@ -1,7 +1,7 @@
 /** Re-encrypts stored secrets with new keys and moves lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
+/** A copy in Redis that a batch made stale. The outbox row of the copy is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -154,7 +154,7 @@ export const retireKeys = (sql: Sql, ids: readonly string[]) => sql.run`
 
 /**
  * Makes `pepper` the pepper that all nodes must use. Returns how many tokens of people may still be stored under a
- * former pepper. These tokens existed when the pepper changed and have not been used since then.
+ * former pepper. These are the tokens that existed when the pepper changed and have not been used since.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {

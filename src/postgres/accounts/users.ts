@@ -79,8 +79,8 @@ export interface UserTokenRow {
 }
 
 /**
- * A new token. `lookup` is the digest (base64) under which the token is stored. Only the creator of the token knows the
- * token itself.
+ * A new token. `lookup` is the digest (base64) under which the token is stored. Only the caller who creates the token
+ * knows the token itself.
  */
 export interface MadeUserToken {
   readonly id: number;
@@ -98,7 +98,7 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // Concurrent calls that add a token for the same person wait here for each other.
+    // Makes concurrent calls that add a token for the same person wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
       select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken
@@ -185,7 +185,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 
 /**
  * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
- * account has already ended. In most such cases, the account ended while a call by this person was running.
+ * account has already ended, in most cases while a call by this person was running.
  */
 export async function lockPerson(
   sql: Sql,

@@ -65,7 +65,7 @@ export async function noteAudit(
 /** The audit entry for updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
-  /** The id of the entry that earlier steps of the same call created, or null for the first step. */
+  /** The id of the entry that an earlier step of the same call created. Null for the first step. */
   readonly event: number | null;
 }
 

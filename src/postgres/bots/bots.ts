@@ -43,8 +43,8 @@ const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) 
   inline_placeholder, inline_feedback, version`);
 
 /**
- * Fails if a person already has `max` bots. After a success, other creations for this person wait until the transaction
- * ends. Error: `too_many_bots`.
+ * Fails if a person already has `max` bots. After a success, other calls that create a bot for this person wait until
+ * the transaction ends. Error: `too_many_bots`.
  */
 export async function roomForBot(
   sql: Sql,
@@ -56,8 +56,8 @@ export async function roomForBot(
 }
 
 /**
- * Counts a bot that a person creates. The caller must have locked the person's row. Error: `too_many_requests` for a
- * person who created `max` bots within a day.
+ * Counts a bot that a person creates. The caller must have locked the person's row. Error: `too_many_requests` if the
+ * person created `max` bots within the last day.
  */
 async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {
   await sql.run`delete from bot_creations where user_id = ${user} and created_at <= now() - interval '1 day'`;
@@ -138,7 +138,7 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** The encrypted token. It is stored because the owner may ask to see it. */
+/** The encrypted token. The token is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
   /** A token is blocked after a leak. Nobody can see a blocked token. */
@@ -275,8 +275,8 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads the time at which the current owner got a bot. For an unknown bot, returns an infinite time, so that no audit
- * entry is shown.
+ * Loads the time at which the current owner got a bot. For an unknown bot, returns infinity, so that no audit entry is
+ * shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

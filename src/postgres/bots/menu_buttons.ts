@@ -5,7 +5,9 @@ export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
-/** Sets the default button for people without a separate button. If the button is null, removes it. */
+/**
+ * Sets the default button, which people without a button of their own see. If the button is null, removes the default.
+ */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
     await sql.run`

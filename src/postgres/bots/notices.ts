@@ -83,7 +83,8 @@ export async function takeNotices(
     [...byUser.values()].map(async (own) => {
       const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
       for (const row of own) {
-        // If an earlier notice to the same person was postponed, postpones this one too, to keep their order.
+        // If an earlier notice to the same person was postponed, postpones this one too, so that the order stays the
+        // same.
         const last = each.at(-1)?.[1];
         each.push([row.id, last?.how === 'later' ? last : await send(row)]);
       }

@@ -166,8 +166,7 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Locks and takes the offer. A simultaneous answer to the offer waits here, and then finds that the offer no longer
-    // exists.
+    // Locks and deletes the offer. A concurrent answer to the offer waits for the lock, and then finds no offer.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;

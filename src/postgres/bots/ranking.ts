@@ -1,4 +1,4 @@
-/** Finds bots with problems for operators. The queries run only when an operator asks, and their cost is limited. */
+/** Finds bots with problems for operators. The queries run only at an operator's request, and their cost is limited. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Sql, seconds } from '../sql.js';
 
@@ -43,7 +43,7 @@ export interface Hooked {
   readonly routes: Buffer | null;
 }
 
-/** Returns the bots among these that have a webhook, or have ever had a route. */
+/** Returns those of the given bots that have a webhook or have ever had a route. */
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.rows<Hooked>`
   select bot_id as bot, case when url_box is null then routes_box end as routes from webhooks
   where (url_box is not null or routes_box is not null) and bot_id = any(${bots}::bigint[])`;

@@ -40,7 +40,8 @@ export const addStickerSet = (
   max: number,
 ): Promise<'added' | 'taken' | 'too_many' | 'gone'> =>
   db.transaction(async (sql) => {
-    // Sets of one bot are counted and added one after the other. The lock also delays the removal of the bot's sets.
+    // Locks the bot, so that concurrent calls count and add its sets one after the other. The lock also delays the
+    // removal of the bot's sets.
     const isThere = await sql.some`
       select from bots where id = ${bot} and deleted_at is null for no key update`;
     if (!isThere) return 'gone';

@@ -47,7 +47,7 @@ export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
  * Loads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
- * If the incarnation is raised in the meantime, the chat skips some ids. Skipped ids are harmless.
+ * If the incarnation is raised before the first message, the chat skips some ids, which is harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -59,7 +59,7 @@ export async function loadIncarnation(sql: Sql, partition: number): Promise<numb
 
 /**
  * Checks how many chats a person has, and raises the version of their chat list. Call this after adding or removing a
- * chat. Chats that others opened with the person do not count. Error: `too_many_chats`.
+ * chat. Chats that other people opened with the person do not count. Error: `too_many_chats`.
  */
 export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
@@ -257,8 +257,8 @@ export interface MessageRow {
 }
 
 /**
- * The SQL condition for a list of message ids. Messages are partitioned by day, and an id does not contain the day. The
- * query therefore searches the index of each partition. The subquery hides the number of ids from the planner, so that
+ * The SQL condition for a list of message ids. The query searches the index of each partition, because messages are
+ * partitioned by day and an id does not contain the day. The subquery hides the number of ids from the planner, so that
  * Postgres reuses one plan for all calls.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
@@ -325,7 +325,7 @@ export interface NewestHead {
   readonly user_id: number;
   /** The last assigned message id. Null in a chat without messages. */
   readonly last_message_id: number | null;
-  /** The first bytes of the newest message that is not deleted. Null if there is none. */
+  /** The first bytes of the newest message that is not deleted. Null if the chat has no such message. */
   readonly head: Buffer | null;
 }
 

@@ -31,8 +31,8 @@ export async function loadDetails(sql: Sql, chat: number): Promise<DetailsRow | 
 }
 
 /**
- * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat
- * stays as it is. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
+ * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat is
+ * not changed. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
  */
 function changeInfo(
   db: Database,

@@ -1,6 +1,6 @@
 /**
  * Holds SQL statements for events. An event is a change of a chat. After the commit, the chat's bots get an update
- * about it, and the chat shows it.
+ * about the event, and the chat shows the event.
  */
 import { fail } from '../../errors.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -26,7 +26,7 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** These columns leave out a ban or restriction that has expired. */
+/** Selects the columns so that an expired ban or restriction is left out. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
@@ -62,7 +62,10 @@ export interface MemberEvent {
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
-  /** The fields of a service message. The value `true` stands for the member. Null if there is no service message. */
+  /**
+   * The fields of a service message. In a field, the value `true` stands for the member. Null if there is no service
+   * message.
+   */
   readonly service: Readonly<Record<string, unknown>> | null;
   /** The link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;

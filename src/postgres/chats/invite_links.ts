@@ -37,7 +37,10 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   select ${columns} from invite_links l
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
-/** Returns a valid invite link, or null. Before the join, another person may still take the link's last place. */
+/**
+ * Returns a valid invite link, or null. The join may still fail, because another person may take the link's last place
+ * before it.
+ */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.code = ${code} and not ${ended} and (l.member_limit is null or l.members < l.member_limit)`;
@@ -104,7 +107,7 @@ export const createLink = (db: Database, chat: number, by: number, code: string,
       returning id`;
   });
 
-/** Adds a primary link. `getChat` shows it from the copy of the chat's details. */
+/** Adds a primary link. `getChat` reads the primary link from the copy of the chat's details. */
 async function addPrimary(sql: Sql, chat: number, creator: number, code: string): Promise<number> {
   await makeRoom(sql, chat);
   const id = await sql.value<number>`
@@ -132,7 +135,8 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
   });
 
 /**
- * Identifies a link. The creator of the link gives its code. Other administrators who may invite people give its id.
+ * Identifies a link. The creator of the link names it by its code. Other administrators with the right to invite name
+ * it by its id.
  */
 export type LinkName = { readonly code: string } | { readonly id: number };
 

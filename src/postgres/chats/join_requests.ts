@@ -9,7 +9,7 @@ import { changeMember, lockChat } from './members.js';
 
 const newcomer = { status: 'member', rights: {} } as const;
 
-/** Refuses people whose account was suspended while the call was running. */
+/** Refuses a person whose account was suspended while the call was running. */
 async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise<void> {
   const active = await sql.some`
     select 1 from users where id = ${user} and deleted_at is null and suspended_at is null`;

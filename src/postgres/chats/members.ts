@@ -44,7 +44,7 @@ const titleOf = (was: Standing, { status, custom_title }: Standing): string | nu
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** Keeps the restrictions of a member who leaves. They still apply if the member returns. */
+/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -106,7 +106,10 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 
 type JoinLink = EventLink & { readonly id: number };
 
-/** Adds 1 to the members of a link when a person joins through the link, and subtracts 1 when such a member leaves. */
+/**
+ * Adds 1 to the members of a link when a person joins through the link, and subtracts 1 when a member who joined
+ * through the link leaves.
+ */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
@@ -169,7 +172,8 @@ export async function changeMember(
   );
   if (!member.is_bot) {
     await joinList(sql, member.id);
-    // Deletes the invitation. A person who joined does not need it, and a removed person must not use it to return.
+    // Deletes the invitation. A person who joined no longer needs it, and a person who was removed must not use it to
+    // return.
     await removeInvitation(sql, chat, member.id);
   }
   await noteStale(sql, [
@@ -187,8 +191,8 @@ export async function changeMember(
 }
 
 /**
- * Fails if the person `by` is not allowed to change this member. Callers have already checked copies in Redis, but a
- * copy may lack a change that was just committed. Only people with `can_restrict_members` may add a banned person.
+ * Fails if the person `by` is not allowed to change this member. Callers have already checked the copies in Redis, but
+ * those may lack a change that was just committed. Only people with `can_restrict_members` may add a banned person.
  * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two
  * people.
  */
@@ -222,7 +226,7 @@ export async function lockChat(sql: Sql, chat: number): Promise<Pick<ChatRow, 't
 }
 
 /**
- * Sets the status of a person or bot in a chat. The change is made by `by`. Errors: those of `mayChange`,
+ * Sets the status of a person or bot in a chat. `by` is the person who makes the change. Errors: those of `mayChange`,
  * `too_many_chat_bots`, `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the
  * creator.
  */

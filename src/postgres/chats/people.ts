@@ -15,7 +15,7 @@ export const loadPersonChat = async (sql: Sql, user: number, other: number): Pro
 export const hasBlocked = (sql: Sql, user: number, other: number): Promise<boolean> => sql.some`
   select 1 from person_blocks where user_id = ${user} and blocked_id = ${other}`;
 
-/** Fails until the oldest of the counted chats is a day old. */
+/** Fails with a wait that ends when the oldest of the counted chats is a day old. */
 function waitForDay(oldest: number, now: number): never {
   return fail('too_many_requests', { retry_after: Math.max(1, oldest + 24 * 3_600 - now) });
 }
@@ -55,7 +55,7 @@ export interface OpenedChat {
 }
 
 /**
- * Opens the chat of two people, or returns the chat that is already open. `isStranger` says that they share no chat.
+ * Opens the chat of two people, or returns the chat that is already open. `isStranger` says that the two share no chat.
  * Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`, `too_many_chats`.
  */
 export async function openPersonChat(
@@ -94,9 +94,9 @@ export async function openPersonChat(
 }
 
 /**
- * Blocks or unblocks a person. Returns the chat of the two, or null if they have none. A repeated call returns the chat
- * too, because the first call may not have refreshed its copy. Errors: `unauthorized`, `user_not_found`,
- * `too_many_blocked_people`.
+ * Blocks or unblocks a person. Returns the chat of the two people, or null if they have none. A repeated call also
+ * returns the chat, because the copy of the chat may not have been refreshed after the first call. Errors:
+ * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
  */
 export function setPersonBlocked(
   db: Database,

@@ -6,7 +6,7 @@ import { present } from './chats.js';
 
 export interface PlaceRow {
   readonly chat_id: number;
-  /** The pinned chat with the greatest number comes first. Null for an archived chat. */
+  /** The number that orders pinned chats, greatest first. Null for an archived chat. */
   readonly pin: number | null;
   /** The newest message when the chat was archived. Null for a pinned chat. */
   readonly archived_through: number | null;
@@ -24,9 +24,8 @@ export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | nu
   where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
 
 /**
- * Removes the rows of chats that are no longer in the person's list, so that the limit of the list also limits the
- * rows. Reads the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and
- * pinned.
+ * Removes the rows of chats that are no longer in the person's list. The limit on the list thus also limits the rows.
+ * Reads the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and pinned.
  */
 async function dropOthers(sql: Sql, user: number): Promise<void> {
   await lockPerson(sql, user);
@@ -38,8 +37,8 @@ async function dropOthers(sql: Sql, user: number): Promise<void> {
 }
 
 /**
- * Pins a chat above the other pinned chats. A pinned chat keeps its place. Error: `too_many_pinned_chats` if the person
- * has already pinned `max` chats.
+ * Pins a chat above the other pinned chats. If the chat is already pinned, it keeps its place. Error:
+ * `too_many_pinned_chats` if the person has already pinned `max` chats.
  */
 export const pinInList = (db: Database, user: number, chat: number, max: number): Promise<void> =>
   db.transaction(async (sql) => {
@@ -70,8 +69,8 @@ export const takeFromArchive = (sql: Sql, user: number, chat: number) => sql.run
   delete from chat_places where user_id = ${user} and chat_id = ${chat} and archived_through is not null`;
 
 /**
- * Keeps a chat in or out of the archive. Call this before the chat is muted or unmuted, because messages newer than
- * `archived_through` count differently afterwards.
+ * Makes a chat stay in the archive, or outside of it, when the chat is muted or unmuted. Call this before that change,
+ * because messages newer than `archived_through` count differently afterwards.
  */
 export const settleArchive = (sql: Sql, user: number, chat: number, newest: number) => sql.run`
   with passed as (

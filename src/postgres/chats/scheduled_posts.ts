@@ -21,7 +21,7 @@ export interface ScheduledPostRow {
 
 export interface ScheduledContent {
   readonly content: Buffer;
-  /** Keys of the uploaded files. They are removed with the post, unless it was published. */
+  /** Keys of the uploaded files. The files are removed with the post, unless the post was published. */
   readonly files: readonly string[];
 }
 
@@ -32,7 +32,10 @@ export interface ClaimedPost extends ScheduledPostRow {
 }
 
 const columns = fragment(`id, chat_id, user_id, content, ${seconds('publish_at')} as publish_at, failure`);
-/** Whether no attempt is running. If a process dies, its attempt counts as running until the next attempt has ended. */
+/**
+ * Whether no attempt is running. If a process dies during an attempt, the attempt counts as running until the next
+ * attempt has ended.
+ */
 const isIdle = fragment('tried_at is null');
 
 /** Whether the author of a post may still post in its channel. */
@@ -175,7 +178,7 @@ export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<Cla
 
 /** Claims one post for `forMs`, whatever its time. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
 export async function claimOne(db: Database, chat: number, author: number, id: number, forMs: number) {
-  // Encodes the content, because the results of transactions are stored as JSON.
+  // Encodes the content as text, because the results of transactions are stored as JSON.
   const post = await db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
     const row = await sql.one<ClaimedPost>`
@@ -192,7 +195,7 @@ export const deletePublished = (sql: Sql, id: number) => sql.run`
 
 /**
  * Records why a post was not published. The post is not tried again until its author changes it. If the outcome is
- * unknown, a message may use the files, so they are no longer removed with the post.
+ * unknown, a message may use the files. The files are then no longer removed with the post.
  */
 export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
   update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity',
@@ -216,8 +219,8 @@ export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> 
   });
 
 /**
- * Deletes the posts of deleted accounts. Nodes of a version without scheduled posts leave them when they delete an
- * account. Keeps files like `deleteScheduledBy`.
+ * Deletes the posts of deleted accounts. Such posts are left when a node whose version has no scheduled posts deletes
+ * an account. Keeps the same files as `deleteScheduledBy`.
  */
 export const deleteOfDeleted = (db: Database): Promise<number> =>
   db.transaction(async (sql) => {

@@ -2,8 +2,8 @@
 import type { Sql } from '../sql.js';
 
 /**
- * Loads the state of a person's conversation before the update with this id. Returns null if there is no state, or only
- * one older than `ageMsMax`.
+ * Loads the state of a person's conversation before the update with this id. Returns null if there is no state, or if
+ * the state is older than `ageMsMax`.
  */
 export const loadTalk = async <T>(sql: Sql, user: number, update: number, ageMsMax: number) =>
   (await sql.firstValue<T>`

@@ -33,8 +33,8 @@ export async function loadServerState(connection: Queryable): Promise<ServerStat
 export const lockHistory = (tx: Queryable) => plainSql(tx).run`select pg_advisory_xact_lock(7265727374)`;
 
 /**
- * Raises the session's timeouts to 120 s, because this session may wait long: the lock holder waits for other
- * connections and for Redis.
+ * Raises the session's timeouts to 120 s. The session may wait long for the lock, because the lock's holder waits for
+ * other connections and for Redis.
  */
 export const waitLong = (tx: Queryable) => plainSql(tx).run`
   select set_config('idle_in_transaction_session_timeout', '120s', true),
@@ -69,8 +69,8 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
 }
 
 /**
- * The number of ids to skip in sequences whose last ids Redis does not know. No sequence can have assigned more ids
- * than this since the loss.
+ * How many ids to skip in a sequence whose last id Redis does not know. No sequence can have assigned more ids than
+ * this since the loss.
  */
 const blind_skip = 1_000_000;
 
@@ -94,14 +94,17 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
   from pg_sequences where schemaname = current_schema() and sequencename not in ('ids', 'control_versions')
     and data_type = 'bigint'::regtype`;
 
-/** Marks partitions whose entities must be written from Redis again, and stores the version that this Postgres has. */
+/**
+ * Marks the partitions whose entities must be written from Redis again. For each, stores the version that this Postgres
+ * has.
+ */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
 
 /**
- * Marks partitions of other databases with a version above every entity version, so that only their webhooks are
- * checked.
+ * Marks partitions of other databases with a version that no entity reaches, so that only the webhooks of these
+ * partitions are checked.
  */
 export const beginWebhooks = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after, left_at)
@@ -122,8 +125,8 @@ export const finishRewrite = (pool: Pool, { partition, rewrite_after }: Rewrite)
 
 /**
  * Restores webhooks after Postgres lost settings that the queues of bots in Redis still have. The parameter contains
- * the version in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres has no settings
- * for a bot, the subject of the outbox row is `webhook_lost`.
+ * the version of the settings in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres
+ * has no settings for a bot, the subject of the outbox row is `webhook_lost`.
  */
 export async function renewWebhooks(
   pool: Pool,

@@ -13,8 +13,8 @@ export interface PostRow {
 }
 
 /**
- * Returns the record of a post (its channel and message) and its number of reactions by emoji. Returns null for an
- * unknown or deleted post.
+ * Returns the record of a post, which names its channel and message, and the number of its reactions by emoji. Returns
+ * null for an unknown or deleted post.
  */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
   const [[row], tallies] = await Promise.all([

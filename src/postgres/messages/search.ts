@@ -4,7 +4,7 @@ import { fragment, type Sql } from '../sql.js';
 export interface SearchRange {
   readonly chat: number;
   readonly user: number;
-  /** The search reads messages with lower ids than this, newest first. */
+  /** The search reads only messages with ids below this id, newest first. */
   readonly before: number;
   /** The maximum number of rows that the search reads, including those of deleted messages. */
   readonly rows: number;
@@ -23,19 +23,16 @@ export interface SearchedRow {
   readonly isCut: boolean;
 }
 
-/** The bytes of records that a range may have. */
+/** How many bytes the records of a range may have together. */
 const bytes = fragment('(262144 + c.rows * 1024)');
 
-/**
- * Ends any statement of this transaction that takes longer than `ms`. Postgres then reports that the statement was
- * cancelled.
- */
+/** Makes Postgres cancel any statement of this transaction that takes longer than `ms`. */
 export const boundStatements = (tx: Sql, ms: number) => tx.run`
   select set_config('statement_timeout', ${`${ms}ms`}, true)`;
 
 /**
- * Reads ranges of chats, newest first. A range ends after its rows, or as soon as its records have more bytes than
- * expected for that many rows. Returns up to `found` ids for each range.
+ * Reads ranges of chats, newest first. A range ends after its last row, or as soon as its records have more bytes than
+ * is usual for that many rows. Returns up to `found` ids for each range.
  */
 export const searchRanges = (
   sql: Sql,

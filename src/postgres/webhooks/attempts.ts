@@ -46,7 +46,7 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // Ids follow the order of the given attempts. Both tables share one sequence for their ids.
+    // The ids have the same order as the given attempts. Both tables take their ids from one sequence.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
@@ -194,8 +194,8 @@ export interface AttemptRow {
 
 export interface AttemptFilter {
   /**
-   * Whether to return only attempts since the current owner got the bot. This is as precise as the clocks of the
-   * machines.
+   * Whether to return only attempts since the current owner got the bot. The filter is only as precise as the clocks of
+   * the machines.
    */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
@@ -230,11 +230,11 @@ export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
     coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
   from delivery_counts where bot_id = ${bot}`;
 
-/** Attempts of one queue with the same outcome, among the last attempts of the last hour. */
+/** A group of attempts from the last hour that belong to one queue and had the same outcome. */
 export interface OutcomeRow {
   readonly slot: number;
   readonly delivered: boolean;
-  /** The HTTP status of a failure. Null for successes, and without an answer. */
+  /** The HTTP status of a failure. Null for a success, or if there was no answer. */
   readonly status: number | null;
   /** Null for successes. */
   readonly error: string | null;

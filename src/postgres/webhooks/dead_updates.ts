@@ -1,14 +1,14 @@
 /**
  * Holds SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
- * that is removed from the list becomes a tombstone of the same version. Otherwise a repeated write of a journal batch
- * would restore the row.
+ * that is removed from the list becomes a tombstone of the same version. Without the tombstone, a repeated write of a
+ * journal batch would restore the row.
  */
 import type { AuditActor } from '../bots/audit.js';
 import type { Database, Sql } from '../sql.js';
 
 /** Selects the updates of one route. */
 export interface RouteRows {
-  /** The last bytes of a dead letter's record. Records that are not dead letters end with another field. */
+  /** The last bytes of a dead letter's record. A record that is not a dead letter ends with another field. */
   readonly dead: Buffer;
   /** The last bytes of a delivered update's record. */
   readonly delivered: Buffer;
@@ -22,9 +22,9 @@ export interface DeadRow {
 }
 
 /**
- * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
- * `bytes` bytes, but at least one row. Also returns whether more rows follow. With `route`, loads only dead letters of
- * this route.
+ * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows with up to
+ * `bytes` bytes in total, but at least one row. Also returns whether more rows follow. With `route`, loads only dead
+ * letters of this route.
  */
 export async function loadDead(
   sql: Sql,
@@ -81,7 +81,7 @@ export interface TakenReplay {
 
 export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
-  /** The actor who started the replay. Null once the audit log has an entry for the replay. */
+  /** The actor who started the replay. Null as soon as the audit log has an entry for the replay. */
   readonly note: AuditActor | null;
 }
 
@@ -96,9 +96,9 @@ export interface ReplayRange {
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. Takes both dead
- * letters, which are then removed from the list, and delivered updates that are still stored. Returns null if the range
- * has no updates. `note` is the actor for the audit log, if the log needs an entry.
+ * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. Takes dead letters,
+ * and delivered updates that are still stored. Removes the dead letters from the list. Returns null if the range has no
+ * updates. `note` is the actor for the audit log, if the log needs an entry.
  */
 export function takeReplay(
   db: Database,

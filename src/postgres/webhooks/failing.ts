@@ -21,8 +21,8 @@ export async function noteFailing(
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
-  // Checks for failing webhooks first, because usually there are none. A transaction would need several round trips to
-  // find that out.
+  // Checks for failing webhooks before it begins a transaction. Usually there are none, and a transaction takes several
+  // round trips.
   const mended =
     delivered.length === 0
       ? []
@@ -39,7 +39,7 @@ async function note(sql: Sql, delivered: readonly number[], failed: readonly Fai
       where bot_id = any(${delivered}) and failing_since is not null`;
   if (failed.length === 0) return;
   const bots = failed.map(({ bot }) => bot);
-  // Ignores failures from before the webhook was set, because they belong to the previous webhook.
+  // Ignores failures that happened before the webhook was set, because they belong to the previous webhook.
   await sql.run`
     update webhooks w set failing_since = greatest(f.at, w.set_at)
      from unnest(${bots}::bigint[], ${failed.map(({ at }) => new Date(at))}::timestamptz[]) as f (bot_id, at)
@@ -63,14 +63,14 @@ export interface QueueOfRoute {
 }
 
 /**
- * Returns the name of the route in a slot. `box` has the encrypted routes. Undefined if the route was deleted or if the
- * routes cannot be decrypted. Must not throw.
+ * Returns the name of the route in a slot. `box` contains the encrypted routes. Returns undefined if the route was
+ * deleted or if the routes cannot be decrypted. Must not throw.
  */
 export type RouteNames = (bot: number, box: Buffer | null, slot: number) => string | undefined;
 
 /**
- * Records the outcome of deliveries to webhook routes, as `noteFailing` does for webhooks. The hour begins when the first
- * failure is recorded.
+ * Records the outcome of deliveries to webhook routes, as `noteFailing` does for webhooks. The time
+ * limits.webhook_failing_ms begins when the first failure is recorded.
  */
 export async function noteFailingRoutes(
   db: Database,
@@ -99,8 +99,9 @@ const dropRows = (sql: Sql, routes: readonly QueueOfRoute[]) => sql.run`
     (select * from unnest(${botsOf(routes)}::bigint[], ${slotsOf(routes)}::smallint[]))`;
 
 /**
- * Removes the new rows of routes that were deleted before their last failures were recorded. Otherwise these rows would
- * stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's routes.
+ * Removes new rows that belong to deleted routes. A route may be deleted before its last failures are recorded, and its
+ * row would then stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's
+ * routes.
  */
 async function dropDeleted(sql: Sql, begun: readonly QueueOfRoute[], nameOf: RouteNames): Promise<void> {
   const found = await sql.rows<{ readonly bot: number; readonly box: Buffer | null }>`

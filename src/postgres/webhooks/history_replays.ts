@@ -64,7 +64,7 @@ export const loadReplays = (sql: Sql, bot: number, since: Date, limit: number) =
 export const loadRunning = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is null`;
 
-/** Loads the replay of a bot that has ended and is still open. */
+/** Loads the bot's replay that has ended and is still open. */
 export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is not null and not closed`;
 
@@ -106,9 +106,9 @@ export interface StoredUpdate {
 export interface StoredRange {
   readonly after: number;
   readonly last: number;
-  /** Updates that were delivered or given up before this time are older than the replay needs. */
+  /** The replay does not need updates that were delivered or given up before this time. */
   readonly since: Date;
-  /** Since when the owner has the bot. */
+  /** The time since which the owner has had the bot. */
   readonly owned: Date;
 }
 

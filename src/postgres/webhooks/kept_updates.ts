@@ -28,7 +28,7 @@ export const insertKept = (sql: Sql, rows: readonly KeptUpdate[]) =>
 
 const piece = 1_000;
 
-/** Deletes a limited number of the kept updates of a bot. Returns true if further ones may be left. */
+/** Deletes a limited number of the kept updates of a bot. Returns true if more such updates may be left. */
 export const deleteKeptOfBot = async (sql: Sql, bot: number): Promise<boolean> =>
   (await sql.value<number>`
     with gone as (
@@ -37,7 +37,7 @@ export const deleteKeptOfBot = async (sql: Sql, bot: number): Promise<boolean> =
       returning 1
     ) select count(*) as count from gone`) === piece;
 
-/** Deletes a limited number of the updates that a person caused. Returns true if further ones may be left. */
+/** Deletes a limited number of the updates that a person caused. Returns true if more such updates may be left. */
 export const deleteKeptOfUser = async (sql: Sql, user: number): Promise<boolean> =>
   (await sql.value<number>`
     with gone as (

@@ -58,13 +58,14 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
     select owner_id as owner, username from bots
     where id = ${bot} and deleted_at is null and suspended_at is null for update`;
-  // Refuses a bot that was deleted in the meantime. Its token was valid when the call began, so the bot existed then.
+  // Refuses a bot that was deleted in the meantime. The bot existed when the call began, because its token was valid
+  // then.
   if (lives === null) return only === null ? fail('unauthorized') : null;
   const was = await loadWebhook(sql, bot);
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. `set_version` (the version of the last `setWebhook`) changes only if `sets` is true. */
+/** Stores the row of a webhook. `set_version` (the version of the last `setWebhook`) changes only if `sets` is true. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -127,8 +128,8 @@ export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.firs
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
 
 /**
- * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new. Returns null
- * unless `owner` owns the bot.
+ * Creates a signing secret for a bot that has none. Returns the bot's webhook row, and whether the secret is new.
+ * Returns null unless `owner` owns the bot.
  */
 export function ensureWebhook(
   db: Database,

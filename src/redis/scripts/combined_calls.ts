@@ -18,7 +18,7 @@ interface PendingCall {
   readonly reject: (error: unknown) => void;
 }
 
-/** The part of a request's key before the request id. */
+/** The part of a request's key that comes before the request id. */
 const mark = ':req:';
 
 /**
@@ -27,7 +27,7 @@ const mark = ':req:';
  */
 const isOfProcess = (key: string): boolean => !key.includes('.', key.indexOf(mark) + mark.length);
 
-/** The number of calls or messages, and the bytes of arguments. */
+/** The number of calls or messages, and the number of bytes in their arguments. */
 interface Size {
   weight: number;
   bytes: number;
@@ -66,9 +66,9 @@ const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight
 const placeMin = 10;
 
 /**
- * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Leaves out calls that other
- * processes may repeat, and calls without a request id. `name` is unique for each run. The key is not named after a
- * request. If it were, the repeat of a refused call would find the answers of its first run.
+ * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Calls that other processes may
+ * repeat, and calls without a request id, keep their own keys. `name` is unique for each run. The key is not named
+ * after a request, because the repeat of a refused call would otherwise find the answers of its first run.
  */
 function shareKey(name: string, calls: readonly CallValues[]): void {
   for (const [i, call] of calls.entries()) {

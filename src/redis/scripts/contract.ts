@@ -42,7 +42,7 @@ export interface ArgSpec extends ValueSpec {
   readonly form: 'one' | 'list';
 }
 
-/** The source sent to Redis, in one form. */
+/** The source of one form of a script, as it is sent to Redis. */
 export interface Source {
   readonly source: string;
   readonly sha: string;
@@ -114,7 +114,7 @@ function parseFile(root: string, path: string): Parsed {
   return { path, tags, body, bodyStart };
 }
 
-/** Replaces `LIMITS.name` with its value, so that the numbers are only in the limits files. */
+/** Replaces `LIMITS.name` with the value of the limit. The numbers thus appear only in the limits files. */
 function readLine(line: string, place: string): string {
   if (/\b(KEYS|ARGV)\b/.test(line)) {
     throw new ContractError(`${place}: use the names declared in the header instead of KEYS or ARGV`);
@@ -223,7 +223,10 @@ const withoutTexts = (code: string): string => code.replace(/'[^']*'/g, '');
 
 const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
 
-/** A file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
+/**
+ * A file in lib/. Its header contains declarations. A script that uses the file inherits the declarations that it
+ * needs.
+ */
 interface SharedFile {
   readonly name: string;
   readonly header: Header;
@@ -258,7 +261,7 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 
 /**
  * Returns the shared parts that a body uses, each after the parts that it depends on. At each call, Redis creates every
- * function of the script again. This often costs more than running the script. Unused parts are therefore not sent to
+ * function of the script again, which often costs more than the run itself. Unused parts are therefore not sent to
  * Redis.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {
@@ -348,8 +351,8 @@ const firstLine = (flags: readonly string[]): string =>
   `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
 
 /**
- * Returns whether all calls on a partition use the same key. The last part of a prefix does not count, because callers do
- * not pass it.
+ * Returns whether all calls on a partition use the same key. The part that completes a prefix does not count, because
+ * callers do not pass it.
  */
 const isCommon = ({ pattern, form }: KeySpec): boolean =>
   !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');

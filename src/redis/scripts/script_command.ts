@@ -1,4 +1,7 @@
-/** Serialises a script call in one pass. Serialisation is the most expensive part of a call in this process. */
+/**
+ * Serialises a script call in one pass. Serialisation is the most expensive part of the work that this process does for
+ * a call.
+ */
 import { Command, ReplyError } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
@@ -18,16 +21,16 @@ export class ScriptCommand extends Command {
   }
 
   /**
-   * Produces the same bytes as the method of the parent class. That method measures each piece three times and copies
-   * each separately.
+   * Produces the same bytes as the method of the parent class, but faster. The parent's method measures each piece
+   * three times and copies each piece separately.
    */
   override toWritable(): Buffer {
     return this.written(true) ?? (this.written(false) as Buffer);
   }
 
   /**
-   * Serialises the command. `ascii` assumes that all text is ASCII, as it is in keys and most arguments. A single
-   * length check at the end verifies this assumption. If the assumption is wrong, returns null.
+   * Serialises the command. With `ascii`, assumes that all text is ASCII, as in keys and most arguments. A single
+   * length check at the end verifies the assumption. Returns null if the assumption is wrong.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];

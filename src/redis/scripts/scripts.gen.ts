@@ -1,7 +1,7 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
-  /** Counts a client address's guess at a token, or returns how long the address must wait before the next guess. */
+  /** Counts a guess at a token by a client address, or returns how long the address must wait before the next guess. */
   'auth/guess': {
     keys: { guesses: string };
     args: { burst: number | string; interval_ms: number | string };
@@ -56,7 +56,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Tells the bots of a chat about a change of the chat or a join request. */
+  /** Tells the bots of a chat about a change of the chat, or about a join request. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; event: string; bots: Buffer | string; record: Buffer | string; linked: Buffer | string; service: Buffer | string; from: Buffer | string };
@@ -159,7 +159,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Announces flushes, unless another Postgres server has replaced the server that committed one of them. */
+  /** Announces flushes, unless a Postgres server that committed one of them has been replaced by another server. */
   'history/announce': {
     keys: { history: string; flushed: string };
     args: { hint: string; servers: readonly (string)[] };
@@ -175,7 +175,7 @@ export interface Scripts {
       | { status: 'ok'; before: string | null }
       | { status: 'replaced' };
   };
-  /** Records how far Postgres has committed, and which subjects were revoked or accepted again. */
+  /** Records the last commit of Postgres, and which subjects were revoked or accepted again. */
   'history/note': {
     keys: { history: string; revoked: string };
     args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
@@ -293,7 +293,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
-  /** Returns the oldest and the newest entry of a partition's journal, and the run id under which they were written. */
+  /** Returns the oldest and the newest entry of a partition's journal. */
   'journal/progress': {
     keys: { meta: string; journal: string };
     args: {  };
@@ -329,7 +329,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Takes calls from a token bucket, or gives calls back. If the bucket is empty, returns how long the caller must wait. */
+  /** Takes calls from a token bucket, or puts calls back. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -351,7 +351,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes several messages in a chat, all or none. */
+  /** Deletes all of several messages in a chat, or none of them. */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
@@ -449,7 +449,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Pins a message of a direct chat in place of the previous pin, and adds a service message about it. */
+  /** Pins a message of a direct chat in place of the previous pin. Adds a service message about the new pin. */
   'messages/pin_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -466,7 +466,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Pins a message in a group or channel. Replaces the previous pin, and adds a service message about it. */
+  /** Pins a message in a group or channel. Replaces the previous pin, and adds a service message about the new pin. */
   'messages/pin_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -740,7 +740,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Confirms the updates below an offset, outside a poll. With a consumer, confirms only updates that it has seen. */
+  /** Confirms the updates below an offset, outside a poll. */
   'updates/confirm': {
     keys: { state: string; queue: string; consumption: string; holders: string; channel: string };
     args: { name: string; offset: number | string };
@@ -750,7 +750,7 @@ export interface Scripts {
       | { status: 'webhook_active' }
       | { status: 'shared' };
   };
-  /** Performs one step of a poll or stream with a consumer name: renews the consumer's lease, confirms updates, takes */
+  /** Performs one step of a poll or stream with a consumer name. */
   'updates/consume': {
     keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; unsent: string; holders: string; meta: string; journal: string; channel: string };
     args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: string; mask: string; lease: number | string };
@@ -765,7 +765,7 @@ export interface Scripts {
       | { status: 'too_many_consumers' }
       | { status: 'lapsed' };
   };
-  /** Reads the updates that a stream without a consumer name has not sent yet. For a stream with a consumer name, only */
+  /** Reads the updates that a stream without a consumer name has not sent yet. */
   'updates/follow': {
     keys: { state: string; queue: string; consumption: string };
     args: { name: string; poll: string; after: number | string; limit: number | string };
@@ -811,7 +811,7 @@ export interface Scripts {
       | { status: 'terminated_by_webhook' }
       | { status: 'shared' };
   };
-  /** Handles a press of an inline button in a direct chat: queues a callback query for the bot. */
+  /** Handles a press of an inline button in a direct chat. Queues a callback query for the bot. */
   'updates/press_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; queue: string; due: string; queue_state: string; bot_channel: string; granted: string; query: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -846,7 +846,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'outbox_full' };
   };
-  /** Handles a press of an inline button in a group: the bot that sent the message gets a callback query. */
+  /** Handles a press of an inline button in a group. The bot that sent the message gets a callback query. */
   'updates/press_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -871,7 +871,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Renews the leases of a partition's waiting consumers that have nothing to do, and finds those that have work. */
+  /** Renews the leases of a partition's waiting consumers that have nothing to do. */
   'updates/renew': {
     keys: { meta: string; state: string; consumers: string; consumption: string; assigned: string };
     args: { waiting: readonly (string)[] };
@@ -888,7 +888,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Stops a draft: queues an update for the bot, and hides the draft from the person unless it must stay visible. */
+  /** Stops a draft, and queues an update about this for the bot. */
   'updates/stop_draft': {
     keys: { meta: string; journal: string; chat: string; ticket: string; draft: string; queue: string; due: string; channel: string; queue_state: string; bot_channel: string };
     args: { token: string; chat: string; id: string; from: Buffer | string };
@@ -903,7 +903,7 @@ export interface Scripts {
       | { status: 'cant_write' }
       | { status: 'not_found' };
   };
-  /** Deletes the first entries of an outbox, after all their updates were added to the queues of the bots. */
+  /** Deletes the first entries of an outbox, whose updates have all been added to the queues of the bots. */
   'updates/trim_outbox': {
     keys: { meta: string; outbox: string };
     args: { incarnation: number | string; last: string };
@@ -927,7 +927,7 @@ export interface Scripts {
       | { status: 'user_missing'; ticket: string }
       | { status: 'vote_final' };
   };
-  /** Creates a poll. The caller sends its message afterwards, because the message contains the id of the poll. */
+  /** Creates a poll. The caller sends the message of the poll afterwards, because it contains the id of the poll. */
   'votes/create': {
     keys: { meta: string; journal: string; poll: string; due: string };
     args: { token: string; poll: string; place: string; record: Buffer | string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -1063,7 +1063,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number | null; replay: number | null; at: number | null; fed: number | null; pending: number; dead: number | null; why: string | null; late: boolean; found: unknown };
   };
-  /** Adds dead letters to the end of a bot's queue again. Each keeps the id that receivers know. */
+  /** Adds dead letters to the end of a bot's queue again. Each update keeps the id that receivers know. */
   'webhooks/replay': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };

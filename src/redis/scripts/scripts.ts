@@ -27,7 +27,7 @@ import { UnsettledRequests } from './unsettled_requests.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-/** The methods of a runner that its callers use. */
+/** Those methods of a runner that callers use. */
 export type ScriptRunner = Pick<
   Runner,
   'call' | 'partitionsWith' | 'runIdOf' | 'isFull' | 'times' | 'troubles'
@@ -41,11 +41,11 @@ export interface RunnerOptions {
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
   /** How long after its start a repeatable call may wait for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
-  /** Receives the pauses that slot migrations cause. */
+  /** Records the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
   /** Returns whether a server is nearly out of memory. If absent, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
-  /** The scripts of lua/ by default. */
+  /** The scripts. The default is the scripts in lua/. */
   readonly scripts?: ReadonlyMap<string, Script>;
   readonly time?: Time;
   readonly random?: Random;
@@ -90,9 +90,9 @@ interface Retried extends CallValues {
 }
 
 /**
- * Matches the errors of a migrating slot. Its keys are split between two servers. Redis may report a migration before
- * the script runs (TRYAGAIN). It may also report one while the script runs, if a derived key has moved or the server is
- * still importing the slot. In the second case, part of the script may have run.
+ * Matches the errors of a migrating slot, whose keys are split between two servers. Redis may report the migration
+ * before the script runs (TRYAGAIN). Redis may also report it while the script runs, if a derived key has moved or the
+ * server is still importing the slot. In the second case, a part of the script may have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
 /** The first pause before a retry during a slot migration. Each further pause is twice as long. */
@@ -102,7 +102,9 @@ const movingPauseMsMax = 100;
 /** A call fails after it has found its partition closed this many times. */
 const recoveriesMax = 3;
 
-/** How many times a call may be redirected. For a short time, two servers may redirect a slot to each other. */
+/**
+ * How many times a call may be redirected. For a short time, two servers may redirect calls on a slot to each other.
+ */
 const redirectionsMax = 8;
 
 /** How long to wait before retrying a call with an unknown outcome. */
@@ -154,7 +156,7 @@ function refusal(node: RedisConnection, script: Script, { message }: Error): Err
 function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
   return runScript(
     (command) => {
-      // Ignores errors of ASKING itself, because the script's reply reports the same problem.
+      // Ignores an error of ASKING itself, because the script's reply reports the same problem.
       if (asking) to.send(new AskingCommand()).catch(() => undefined);
       return to.send(command);
     },
@@ -315,7 +317,7 @@ export class Runner {
 
   /**
    * Makes one more attempt, with a new token. With the token of an earlier attempt, the script could recreate a ticket
-   * that a write has removed since.
+   * that a write has removed in the meantime.
    */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;

@@ -1,8 +1,8 @@
 /**
  * Remembers the request of a failed or refused call if an earlier attempt may have been applied or may still be
- * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must be
- * sent alone, under the request id of its earlier attempts. A new combined run would not find the answer of these
- * attempts.
+ * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must
+ * then be sent alone, under the request id of its earlier attempts. In a new combined run, the script would not find
+ * the answer of these attempts.
  */
 import type { Time } from '../../time.js';
 import { redisLimits as limits } from '../limits.js';
@@ -14,7 +14,7 @@ interface Noted {
 }
 
 export class UnsettledRequests {
-  /** The requests by the key that the store built, oldest first. */
+  /** The requests, oldest first. The map's key is the key that the store built for the request. */
   readonly #noted = new Map<string, Noted>();
   readonly #time: Pick<Time, 'monotonic'>;
 
@@ -32,7 +32,7 @@ export class UnsettledRequests {
     }
   }
 
-  /** If this call was sent before with an unknown outcome, returns the id of that request. */
+  /** If this call was sent before with an unknown outcome, returns the request id of that attempt. */
   take(key: unknown): string | undefined {
     return this.#noted.size === 0 ? undefined : this.#noted.get(key as string)?.request;
   }

@@ -113,7 +113,7 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Does the cheap checks first. Most full stops end a sentence. Only the first full stop of a name is examined.
+  // Does the cheap checks first, because most full stops end a sentence. Examines only the first full stop of a name.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);

@@ -49,7 +49,7 @@ export const isQuote = (type: string): boolean => quotes.has(type);
 /** Code contains no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
-/** Reports an unparsable text. Byte offsets in `reason` refer to the original text in UTF-8. */
+/** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the original text in UTF-8. */
 export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
@@ -59,8 +59,8 @@ export function unparsableAt(source: string, index: number, reason: string): nev
 }
 
 /**
- * Counts the markup characters of one source text. The parser takes time for each of them, even if the text is later
- * rejected as too long.
+ * Counts the markup characters of one source text. The parser takes time for each markup character, even if the text is
+ * later rejected as too long.
  */
 export class Marks {
   private left = limits.markup_marks_max;
@@ -71,7 +71,7 @@ export class Marks {
   }
 }
 
-/** Computes a UTF-8 byte offset. This is slow, so only errors use it. */
+/** Computes a UTF-8 byte offset. The computation is slow, so it is used only for errors. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
@@ -99,12 +99,12 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL once the text is complete. */
+/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL when the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links at the
- * end, because slicing a string that is still being built copies the whole string.
+ * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links after the
+ * text is complete, because slicing a string that is still being built copies the whole string.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
   if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;

@@ -146,7 +146,8 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // Keeps the language, because an enclosing <pre> may need it. Otherwise `withoutStrayLanguage` removes it.
+    // Keeps the language, because an enclosing <pre> may need it. If there is no <pre>, `withoutStrayLanguage` removes
+    // the language.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

@@ -5,8 +5,8 @@ const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', qu
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
 /**
- * Decodes references. If the number of a reference is not a character that can be stored, leaves the reference as it
- * is.
+ * Decodes references. If the number of a reference does not stand for a character that can be stored, leaves the
+ * reference unchanged.
  */
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');

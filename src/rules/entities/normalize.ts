@@ -4,7 +4,7 @@ import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './ent
 /**
  * Trims a text as clients of the Bot API expect. Removes all white space at the end. At the start, removes only the
  * white space before the first entity. Moves and shortens entities accordingly. First removes entities that contain
- * only white space, except code. Otherwise such an entity would keep its white space from being trimmed.
+ * only white space, except code. Otherwise the white space of such an entity would not be trimmed.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -60,8 +60,8 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
 }
 
 /**
- * Compares entities in the order in which they are stored. The offset counts first, then the length (longer entities
- * first), then the type (quotes, links and code, styles).
+ * Compares entities in the order in which they are stored. The order depends on the offset, then on the length (longer
+ * entities first), then on the type (quotes, then links and code, then styles).
  */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
@@ -71,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Returns the entities that cannot be split: entities that do not overlap, and entities inside a quote. */
+/** Returns the entities that cannot be split. They either do not overlap or are inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;

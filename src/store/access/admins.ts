@@ -13,8 +13,8 @@ export type Admins = ReturnType<typeof createAdmins>;
 
 export function createAdmins({ db, secrets, random }: StoreContext, onError: (error: unknown) => void) {
   let noting = 0;
-  // Returns a fingerprint of a token. The fingerprint uses no pepper, because the token is as random as a key. It stays
-  // valid when peppers change.
+  // Returns a fingerprint of a token. The fingerprint uses no pepper, because the token is as random as a key. The
+  // fingerprint stays valid when peppers change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
     /** Returns the administrator with this token, or null if the token is not valid. Error: `unavailable`. */

@@ -31,7 +31,8 @@ type External = () => Promise<{ readonly id: number; readonly expiresAt: number 
 interface Memory<T> {
   readonly value: T;
   /**
-   * When the entry expires, by the monotonic clock. In whole ms, because V8 stores a small integer inside the object.
+   * When the entry expires, in ms of the monotonic clock. The number is whole, because V8 stores a small integer inside
+   * the object.
    */
   readonly until: number;
 }
@@ -71,8 +72,8 @@ export class Auth {
   #leaseUntil = 0;
   #epoch = 0;
   /**
-   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so the node acknowledges both
-   * together.
+   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so the node acknowledges the epoch
+   * and the incarnation together.
    */
   #incarnation = 0;
   /**
@@ -85,8 +86,8 @@ export class Auth {
   #renewing: Promise<void> | undefined;
   #usedAt = 0;
   /**
-   * Whether there have been no requests for a while. The lease may then expire, and revocations need not wait for this
-   * node.
+   * Whether there have been no requests for a while. If so, the lease may expire, and revocations need not wait for
+   * this node.
    */
   #resting = false;
   #unlisten: (() => void) | undefined;
@@ -108,7 +109,7 @@ export class Auth {
 
   #forget(revoked: readonly string[]): void {
     this.#forgotten++;
-    // Splits each text, because one text contains all subjects that were revoked together.
+    // Splits each reported text, because one text contains all subjects that were revoked together.
     const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       this.#memories.clear();
@@ -159,7 +160,9 @@ export class Auth {
     return this.#renewing;
   }
 
-  /** Waits for a running renewal and then renews again, because that renewal may have started before the hint. */
+  /**
+   * Waits until a running renewal ends, and then renews again. The running renewal may have started before the hint.
+   */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
     await this.#renew();
@@ -235,7 +238,7 @@ export class Auth {
     const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
     const valid = 'tokens' in value ? value.tokens : [value.token];
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
-    // Rejects the tokens of suspended owners without removing them.
+    // Rejects the tokens of suspended owners, but does not remove these tokens.
     if (pepper < 0 || value.state !== undefined) return null;
     if ('tokens' in value) this.#tokenUse.note(secrets.lookup(token));
     // Replaces the hashes of people's tokens only. Key rotation replaces the hashes of bots' tokens, because it can
@@ -304,7 +307,7 @@ export class Auth {
    * its result until the token expires at the latest.
    */
   external(token: string, resolve: External): Known<User> {
-    // Hashes external tokens, which may be long, so that cache keys have a fixed size.
+    // Hashes external tokens, so that the cache keys have a fixed size even if tokens are long.
     const key = createHash('sha256').update(token).digest('base64');
     const memory = this.#memories.get(key);
     if (memory !== undefined && this.#fresh(memory, this.#context.time.monotonic()))
@@ -324,9 +327,9 @@ export class Auth {
   }
 
   /**
-   * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves once no node
-   * accepts the tokens, because each node has acknowledged the epoch or its lease has expired. Several subjects share
-   * one epoch and one wait.
+   * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves when no node
+   * accepts the tokens any more, because each node has acknowledged the epoch or its lease has expired. Several
+   * subjects share one epoch and one wait.
    */
   async revoke(...subjects: readonly Subject[]): Promise<void> {
     if (subjects.length === 0) return;
@@ -344,8 +347,8 @@ export class Auth {
     const pending = (gone: readonly string[]) =>
       scripts.call('auth/pending', 0, this.#at, { ...raised, gone });
     const first = await pending([]);
-    // The latest time at which a lease can end. Any node that still caches the token sent its last renewal before this
-    // moment.
+    // The latest time at which a lease can end. A node that still caches the token must have sent its last renewal
+    // before this moment.
     const deadline = time.monotonic() + leaseMs;
     for (let left = first.pending; left > 0; left = (await pending([])).pending) {
       if (time.monotonic() < deadline) {
@@ -360,8 +363,8 @@ export class Auth {
 
   /**
    * Runs a change that limits the rights of a subject's tokens, then revokes the tokens. `change` commits in Postgres
-   * and refreshes copies in Redis. While Redis cannot accept revocations, nothing is committed. If Redis fails after
-   * the commit, throws the error once every lease has expired. Error: `unavailable`.
+   * and refreshes copies in Redis. If Redis cannot accept revocations, commits nothing. If Redis fails after the
+   * commit, waits until every lease has expired and then throws the error. Error: `unavailable`.
    */
   async revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T> {
     await this.#assertRevocable(subject);
@@ -409,7 +412,7 @@ export class Auth {
   }
 
   /**
-   * Returns the state of the cache. `leased` means that the lease is valid, or expired because there was no request
+   * Returns the state of the cache. `leased` means that the lease is valid, or that it expired because no request came
    * for limits.auth_idle_ms.
    */
   get stats() {

@@ -47,11 +47,17 @@ interface Grant {
   answer: Promise<number> | undefined;
 }
 
-/** Each node admits 1 / ownShare of a fast rate without asking Redis. Moderate callers then need no round trip. */
+/**
+ * If a rate is fast, each node admits 1 / ownShare of it without asking Redis. Calls by moderate callers thus need no
+ * round trip.
+ */
 const ownShare = 10;
-/** In calls per second. Calls of slower rates are counted in Redis alone, so the limits of slower rates are exact. */
+/**
+ * The rate, in calls per second, from which a rate counts as fast. For slower rates, calls are counted only in Redis,
+ * so these limits are exact.
+ */
 const ownRateMin = 10;
-/** The minimum rate of polls. A bot with a slow rate can then still fetch its updates. */
+/** The minimum rate of polls, so that a bot with a slow rate can still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
 /** A front takes 1 / chunkShare of a bucket from Redis at a time. */
 const chunkShare = 100;
@@ -69,8 +75,9 @@ export function createFairUse(context: StoreContext, given: Rates, isMember: IsM
 }
 
 /**
- * Counts calls. On each node, a bucket is in one of four states. Depending on the state, the node refuses calls until a
- * known time, admits calls from its own share, admits calls that it reserved in Redis, or asks Redis for each call.
+ * Counts calls. On each node, a bucket is in one of four states. Depending on the state, the node does one of the
+ * following: it refuses calls until a known time, admits calls from its own share, admits calls that it reserved in
+ * Redis, or asks Redis for each call.
  */
 export class FairUse {
   readonly #context: StoreContext;
@@ -93,7 +100,10 @@ export class FairUse {
       sign_in: 0,
     },
   };
-  /** Counts a client's request. Undefined if the rate of addresses is unlimited. Error: `too_many_requests`. */
+  /**
+   * Counts a client's request against its address. Returns undefined if the rate of addresses is unlimited. Error:
+   * `too_many_requests`.
+   */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
 
   constructor(context: StoreContext, rates: { [K in keyof Rates]?: Rate }, isMember: IsMember) {
@@ -125,7 +135,7 @@ export class FairUse {
       const owned = ofOwner && this.#count(this.#bucket('owner', bot.owner, bot.owner), weight);
       return owned === undefined ? countInChat() : owned.then(countInChat);
     };
-    // Checks the bot's own bucket first, so that rejected calls use no tokens of the buckets of the bot's owner and
+    // Checks the bot's own bucket first, so that rejected calls take nothing from the buckets of the bot's owner and
     // chats.
     const first = ofBot && this.#count(this.#bucket('bot', bot.id, bot.id), weight);
     return first === undefined ? countOthers() : first.then(countOthers);
@@ -152,22 +162,24 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /** Counts a page of a post that a client address reads without an account. Error: `too_many_requests`. */
+  /**
+   * Counts, against a client address, the page of a post that is read without an account. Error: `too_many_requests`.
+   */
   reader(address: string): Promise<void> | undefined {
     return this.#rates.reader && this.#countAddress('reader', address);
   }
 
   /**
    * Counts a sign-up against the client address and against all sign-ups. If the sign-up creates no account, call the
-   * returned function. It removes the sign-up from the count of all sign-ups, but not from the count of the client
-   * address, so that nobody can try usernames without a limit. Error: `too_many_requests`.
+   * returned function. This function removes the sign-up from the count of all sign-ups, but not from the count of the
+   * client address. Otherwise anyone could try usernames without a limit. Error: `too_many_requests`.
    */
   async signUp(address: string): Promise<() => Promise<void>> {
     const { sign_up: ofAddress, sign_ups: ofAll } = this.#rates;
-    // Counts the address first, so that refused calls of one address use up no sign-ups of others.
+    // Counts against the address first, so that refused calls of one address use up no sign-ups of other addresses.
     if (ofAddress) await this.#countAddress('sign_up', address);
     if (ofAll === undefined) return async () => undefined;
-    // Always asks Redis, and remembers no wait, because another sign-up may be taken back.
+    // Always asks Redis, and remembers no wait, because another sign-up may be removed from the count again.
     const all: Bucket = { kind: 'sign_ups', name: 'sign_ups', partition: 0 };
     const wait = await this.#send(all, 1);
     if (wait > 0) this.#refuse(all.kind, wait);
@@ -181,7 +193,7 @@ export class FairUse {
     return this.#rates.sign_in && this.#countAddress('sign_in', address);
   }
 
-  /** Counts additional calls, if one call counts as several. Error: `too_many_requests`. */
+  /** Counts additional calls for a call that counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
@@ -232,8 +244,8 @@ export class FairUse {
 
   /**
    * Returns how long a call must wait in ms, or undefined if this node admits the call without asking Redis.
-   * Simultaneous calls share one request to Redis. If each call sent its own request, each would reserve a whole chunk,
-   * and together they would empty the bucket.
+   * Simultaneous calls share one request to Redis. If each call sent its own request, each call would reserve a whole
+   * chunk, and the calls together would empty the bucket.
    */
   #take(bucket: Bucket, weight: number, now: number): Promise<number> | undefined {
     if (this.#takeOwn(bucket, weight, now)) return undefined;

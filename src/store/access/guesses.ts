@@ -1,7 +1,8 @@
 /**
  * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. Redis
  * stores the counts, which all nodes share. While an address must wait, its node answers without asking Redis or
- * Postgres. Cached tokens skip this check. For other tokens, each slowed address is allowed a few lookups per minute.
+ * Postgres. Calls with cached tokens skip this check. For other tokens, each slowed address is allowed a few lookups
+ * per minute.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -25,7 +26,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** Formerly valid tokens in plain text. Only the memory of this process contains them. */
+  /** Formerly valid tokens in plain text. They are kept only in the memory of this process. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   #asking = 0;
@@ -71,8 +72,8 @@ export class Guesses {
     if (!patient && this.#asking >= limits.guess_questions_max) return false;
     this.#asking++;
     try {
-      // While Postgres is unreachable, assumes that the token existed, because slowing down a legitimate client would
-      // be worse.
+      // While Postgres is unreachable, assumes that the token existed. To slow down a legitimate client would be worse
+      // than to miss a guess.
       const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {

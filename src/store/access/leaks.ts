@@ -29,8 +29,8 @@ const partSize = 1_000;
 const partsAtOnce = 2;
 
 /**
- * Runs several parts in parallel, so that this process and Postgres work at the same time. Each transaction stays
- * short.
+ * Handles several groups of tokens in parallel, so that this process and Postgres work at the same time. Each
+ * transaction stays short.
  */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
   const results: rows.Ended[] = [];
@@ -76,8 +76,8 @@ export function createLeaks(
       const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
       for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
-      // Also revokes tokens that an earlier call blocked or removed, because that call may have died before it reached
-      // all nodes.
+      // Also revokes tokens that an earlier call blocked or removed, because that call may have failed before it
+      // reached all nodes.
       const hits = [...known].map((at) => owners[at] as TokenOwner);
       const idsOf = (kind: TokenKind) => [
         ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),

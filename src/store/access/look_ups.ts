@@ -1,5 +1,5 @@
 /**
- * Limits the DNS lookups that a bot and its owner may cause, because they use the installation's name servers. Also
+ * Limits the DNS lookups that a bot and its owner may cause, because lookups use the installation's name servers. Also
  * limits the pings of an owner.
  */
 import { takeCalls } from '../core/buckets.js';

@@ -1,6 +1,6 @@
 /**
  * Records the last day on which a person's token was used. Each node records a token once per day, without delaying
- * calls. A failed record is not repeated, so days may be missing.
+ * calls. If recording fails, it is not repeated, so some days may be missing.
  */
 import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';

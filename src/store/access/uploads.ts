@@ -1,6 +1,6 @@
 /**
- * Limits the bytes that a person and their bots together may upload per day and store in total. The limits apply across
- * all nodes.
+ * Limits the bytes that a person and their bots together may upload per day and store in total. The limits apply to all
+ * nodes together.
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/stored_files.js';
@@ -30,8 +30,9 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       await takeCalls(context, 'upload', owner, { calls, intervalUs: day_us / calls, count });
     },
     /**
-     * Counts a file before it is stored. A file of less than limits.stored_file_bytes_min counts as this many bytes.
-     * While Postgres is unreachable, counts nothing, so that only the daily limit applies. Error: `too_much_stored`.
+     * Counts a file before it is stored. A file smaller than limits.stored_file_bytes_min counts as
+     * limits.stored_file_bytes_min bytes. While Postgres is unreachable, counts nothing, so that only the daily limit
+     * applies. Error: `too_much_stored`.
      */
     async noteStored(owner: number, key: string, bytes: number) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
@@ -44,7 +45,7 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
     /**
-     * Returns whether the file counts against the limit of `owner`. Some files count against no limit. Error:
+     * Returns whether the file counts against the limit of `owner`. There are files that count against no limit. Error:
      * `unavailable`.
      */
     isStoredBy: (owner: number, key: string) => rows.isStoredBy(db, owner, key),

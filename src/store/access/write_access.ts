@@ -41,13 +41,13 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Copies the policy to Redis. Later messages are checked against this policy or a later policy. */
+    /** Copies the policy to Redis. After this call, messages are checked against this policy or a newer one. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },
     /**
-     * Copies the policy, and the decision for the chat's person, to Redis. Call this after a script found the policy or
-     * the decision missing under this incarnation. Returns false if the bot does not exist.
+     * Copies the policy, and the decision for the chat's person, to Redis. Call this if a script has found that the
+     * policy or the decision is missing under this incarnation. Returns false if the bot does not exist.
      */
     fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),
   };

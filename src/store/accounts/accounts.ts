@@ -70,8 +70,8 @@ async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>)
 }
 
 /**
- * Runs one step of a removal. Each phase returns the position where the next step continues, or null at the end of the
- * phase.
+ * Runs one step of a removal. Each phase returns the position from which the next step continues, or null at the end of
+ * the phase.
  */
 class RemovalStep {
   readonly #context: StoreContext;
@@ -133,7 +133,10 @@ class RemovalStep {
     }
   }
 
-  /** Returns for each partition the last version that it issued and its first version that is not yet in Postgres. */
+  /**
+   * Returns two versions for each partition: the last version that it assigned, and its first version that is not yet
+   * in Postgres.
+   */
   #journals() {
     const { scripts, keys } = this.#context;
     return Promise.all(
@@ -149,7 +152,7 @@ class RemovalStep {
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
   }
 
-  /** Deletes the kept updates that the person caused. Returns false if the time is over before all are deleted. */
+  /** Deletes the kept updates that the person caused. Returns false if the time ran out before all were deleted. */
   async #eraseKept(): Promise<boolean> {
     for (const { db } of holding(this.#context.shards))
       while (await deleteKeptOfUser(db, this.#user)) if (this.#isOver()) return false;
@@ -247,8 +250,8 @@ class RemovalStep {
   }
 
   /**
-   * Erases messages in a chat with ids below `before` whose sender matches `which`, newest first. Returns the value of
-   * `before` for the next step, or 0 if no messages are left.
+   * Erases messages of a chat, newest first, if their id is below `before` and their sender matches `which`. Returns
+   * the value of `before` for the next step, or 0 if no messages are left.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
     const { history, erase } = this.#parts;
@@ -256,7 +259,7 @@ class RemovalStep {
       const page = (await history.list(chat, from, ruleLimits.messages_batch_max)) ?? [];
       const own = page.filter(({ record }) => which(record.sender));
       if (own.length > 0) await erase(chat, own);
-      // Continues after an empty page, because a page is also empty if all its messages are deleted.
+      // Continues after an empty page, because a page is empty if all its messages were deleted.
       from = page.at(-1)?.id ?? (await this.#belowEmpty(chat, from));
       if (from <= 1) return 0;
       if (this.#isOver()) return from;
@@ -278,8 +281,8 @@ export class Accounts {
   readonly #onError: (error: unknown) => void;
 
   /**
-   * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
-   * again on a retry use `rawDb`.
+   * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that
+   * must run again on a retry.
    */
   constructor(
     context: StoreContext,
@@ -295,7 +298,7 @@ export class Accounts {
 
   /**
    * Deletes an account permanently. Afterwards no node accepts the person's tokens. The person's event streams are
-   * closed and the bots deleted, and nobody can write to the bots. The remaining data is removed within
+   * closed. The person's bots are deleted, and nobody can write to them. The remaining data is removed within
    * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
    */
   async end(user: number): Promise<void> {
@@ -316,7 +319,7 @@ export class Accounts {
         more = step !== null && !step.over && step.restMs === 0;
       }
     } catch (error) {
-      // Only reports the error, because the account has ended anyway and the flushers continue the removal.
+      // Only reports the error. The account has already ended, and the flushers continue the removal.
       this.#onError(error);
     }
   }

@@ -1,4 +1,6 @@
-/** Loads a person's data for the export, page by page (behaviour §14). Omits data that other calls return. */
+/**
+ * Loads a person's data for the export, page by page (behaviour §14). Leaves out everything that other calls return.
+ */
 
 import * as rows from '../../postgres/accounts/exports.js';
 import { loadVotes, type VoteFact } from '../../postgres/messages/polls.js';

@@ -14,10 +14,7 @@ export type Identities = ReturnType<typeof createIdentities>;
 
 export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth) {
   const { db, keys, issuer } = context;
-  /**
-   * Returns the digest of a subject. Subjects come from outside and may be long, so keys contain digests of a fixed
-   * length.
-   */
+  /** Returns the digest of a subject. Keys contain this digest, because subjects come from outside and may be long. */
   const digestOf = (of: string, subject: string) =>
     createHash('sha256')
       .update(JSON.stringify([of, subject]))
@@ -50,8 +47,9 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return found;
     },
     /**
-     * Unlinks a person from the current subject, and links the person to `subject` unless it is null. Afterwards no
-     * node accepts the tokens of the previous subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
+     * Unlinks a person from the current subject. If `subject` is not null, links the person to `subject`. Afterwards no
+     * node accepts the tokens of the previous subject. Errors: `no_identity_provider`, `user_not_found`,
+     * `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();
@@ -61,9 +59,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       if (former.length > 0) await auth.revoke(`user:${user}`);
     },
     /**
-     * Returns two functions that link a subject to a new person. The transaction that creates the person calls the
-     * first function. After the commit, the caller of the transaction calls the second. Errors: `no_identity_provider`,
-     * `subject_taken`.
+     * Returns two functions that link a subject to a new person. Call the first function in the transaction that
+     * creates the person, and the second function after the commit. Errors: `no_identity_provider`, `subject_taken`.
      */
     taking(subject: string): {
       readonly within: (sql: Sql, user: number) => Promise<void>;

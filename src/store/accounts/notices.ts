@@ -29,7 +29,7 @@ const passing = (error: unknown): boolean =>
 
 export function createNotices({ db }: StoreContext, store: () => Sending, onError: (e: unknown) => void) {
   /**
-   * Returns a store whose request ids are the same in every attempt on any node, so that the script of the chat detects
+   * Returns a store whose request ids are the same in every attempt on any node. The script of the chat can thus detect
    * duplicates (law 4).
    */
   const under = (id: number) => store().under(`notice.${id}`, true);
@@ -53,8 +53,8 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
     tell: notifyPerson,
     /**
      * Sends due notices as messages of `bot` in direct chats. Opens a chat if necessary. If the person has blocked the
-     * bot, the notice is not sent but counts as sent. `profile` is called only if notices are due. `write` produces the
-     * text. Returns the number of due notices.
+     * bot, the notice is not sent but counts as sent. Calls `profile` only if notices are due. Calls `write` for the
+     * text of a notice. Returns the number of due notices.
      */
     sendDue: (
       profile: () => Promise<Profile>,

@@ -22,7 +22,7 @@ export interface FoundAccounts {
 const textsOf = ({ username, name, last_name }: seen.AccountRow): string[] =>
   [username && `@${username}`, name, last_name].filter((text) => text !== null);
 
-/** Returns the id and the username that a query may stand for. */
+/** Returns the id and the username that a search query may stand for. */
 function exactOf(words: readonly string[]) {
   const [word = ''] = words.length === 1 ? words : [];
   return { id: /^\d{1,13}$/.test(word) ? Number(word) : 0, username: word.replace(/^@/, '') };

@@ -59,13 +59,13 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** A partition. If all its messages are too old, `span` is set, and the partition can be dropped. */
+/** A partition. `span` is set if all its messages are too old, so that the partition can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** Runs one step. It stops at the first message after its time limit. */
+/** Runs one step. After its time limit, the step stops at the next message. */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
@@ -111,8 +111,8 @@ class MessageStep {
     const { spans, now } = await readSpans(this.#shard.pool, { table: 'messages' });
     const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
     const found = spans.flatMap((span): Aged[] => {
-      // Drops a partition only if both clocks show that it is too old. A drop cannot be undone, and one clock may be
-      // wrong.
+      // Drops a partition only if both clocks show that it is too old, because a drop cannot be undone and one clock
+      // may be wrong.
       if (isPast(span, Math.min(now, this.#time.now()), ageMs)) return [{ table: span.name, span }];
       return span.to - span.from > days && span.from * day_ms <= this.#time.now() - ageMs
         ? [{ table: span.name }]
@@ -200,7 +200,7 @@ class MessageStep {
       if (this.#isOver()) return from;
       const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
       const oldest = Math.floor((this.#time.now() - this.#ageMs) / 1_000);
-      // Keeps everything after the first message that is not too old, because greater ids are newer within a chat.
+      // Stops at the first message that is not too old. Within a chat, messages with greater ids are newer.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
@@ -249,9 +249,9 @@ export class Retention {
 
   /**
    * Removes messages older than `ageMs`, together with their pins and reactions. Works for up to
-   * limits.retention_piece_ms per shard. Drops a partition once all its messages are too old, and counts its messages
-   * by Postgres's estimate. Returns null if another process is already removing messages, or if the last pass ended
-   * within limits.retention_interval_ms.
+   * limits.retention_piece_ms per shard. Drops a partition when all its messages are too old. Counts the messages of a
+   * dropped partition by Postgres's estimate. Returns null if another process is already removing messages, or if the
+   * last pass ended less than limits.retention_interval_ms ago.
    */
   async messages(ageMs: number): Promise<Removed | null> {
     const steps = await Promise.all(holding(this.#context.shards).map((shard) => this.#stepIn(shard, ageMs)));
@@ -291,7 +291,7 @@ export class Retention {
       const over = found.length < max;
       const end = over ? null : (found.at(-1)?.key ?? null);
       const listed = new Set(found.map(({ key }) => key));
-      // These files were counted but never written, so the list of stored keys lacks them.
+      // These files were counted but never written, so they are not in the list of stored keys.
       const unwritten = await loadUnwritten(sql, ageMs, { after, end }, [...listed], max);
       const old = found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key);
       const aged = [...old, ...unwritten].sort();
@@ -300,7 +300,7 @@ export class Retention {
       let place = after;
       for (const key of aged.filter((key) => !kept.has(key))) {
         if (time.monotonic() > until) return { place, over: false };
-        // A bot may have put an old file into a set since the batch was checked.
+        // Checks again, because a bot may have put an old file into a set since the batch was checked.
         const isFree = (await rows.picturesAmong(sql, [key])).size === 0;
         if (isFree && (await remove(key)) && listed.has(key)) removed++;
         place = key;

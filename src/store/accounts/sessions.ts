@@ -32,11 +32,11 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
       if (removed) await auth.revoke(`user:${user}`);
       return token;
     },
-    /** Returns the sessions, newest first. `token` is the token of the call. */
+    /** Returns the sessions, newest first. `token` is the token with which the call is made. */
     list: (user: number, token: string) => rows.loadSessions(db, user, secrets.lookups(token)),
     /**
-     * Ends sessions that were not used for `days`, in steps. Returns null if another process is already doing so, or if
-     * the last pass ended within limits.retention_interval_ms.
+     * Ends sessions that were not used for `days`, in steps. Returns null if another process is already ending
+     * sessions, or if the last pass ended less than limits.retention_interval_ms ago.
      */
     async endUnused(days: number): Promise<Removed | null> {
       const ended = { users: [] as readonly number[], removed: 0 };

@@ -14,8 +14,8 @@ export type { NewUser } from '../../postgres/accounts/users.js';
 export type Users = ReturnType<typeof createUsers>;
 
 /**
- * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
- * again on a retry use `rawDb`.
+ * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that must
+ * run again on a retry.
  */
 export function createUsers(
   context: StoreContext,
@@ -28,7 +28,7 @@ export function createUsers(
   const newToken = (id: number) => makeToken('user', id, context.random.bytes(32));
   /**
    * Issues a token and returns it in plain text. If an earlier attempt of the call already added the token, replaces
-   * its secret, because Postgres has only the digest.
+   * the secret of the token, because Postgres has only its digest.
    */
   async function issue(user: number, name: string, on: Database): Promise<{ id: number; token: string }> {
     const token = newToken(user);
@@ -47,7 +47,8 @@ export function createUsers(
     },
     /**
      * Creates a person with a first token. If `subject` is given, links the person to the identity provider. If `agent`
-     * is given, the person signs up: the token is a session, and the management bot welcomes the person. Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
+     * is given, the person is signing up. The token is then a session, and the management bot welcomes the person.
+     * Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
      */
     async create(
       user: rows.NewUser,
@@ -82,7 +83,7 @@ export function createUsers(
      */
     addToken: (id: number, name: string = '') => issue(id, name, db),
     /**
-     * Returns tokens with ids greater than `after`, without their secrets, because only digests are stored.
+     * Returns tokens with ids greater than `after`. The secrets are left out, because only their digests are stored.
      */
     tokens: (id: number, after: number, limit: number) => rows.loadUserTokens(db, id, after, limit),
     /** Removes a token. Afterwards no node accepts it. Error: `token_not_found`. */

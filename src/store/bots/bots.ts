@@ -52,8 +52,8 @@ export class Bots extends Transfers {
   readonly #rawDb: Database;
 
   /**
-   * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
-   * again on a retry use `rawDb`.
+   * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that
+   * must run again on a retry.
    */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
@@ -81,7 +81,7 @@ export class Bots extends Transfers {
     return bot && botProfile(bot, language);
   }
 
-  /** Returns the bot's current record, for a call that waited and may have an outdated one. */
+  /** Returns the bot's current record. A call that waited needs this, because its own record may be outdated. */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
@@ -131,16 +131,15 @@ export class Bots extends Transfers {
     return this.#opened(id, await rows.showTokenBox(this.#rawDb, id, owner));
   }
 
-  /**
-   * Returns the key with which the bot's own pages verify signatures. Errors: `bot_not_found`, `token_blocked`.
-   */
+  /** Returns the key with which the pages of a bot verify signatures. Errors: `bot_not_found`, `token_blocked`. */
   async signingToken(id: number): Promise<string> {
     const bot = unlessDeleted(await this.parts.control.read('bot', id)) ?? fail('bot_not_found');
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
   /**
-   * Returns the valid tokens of the given bots that the person owns now. The tokens replace placeholders in messages.
+   * Returns the valid tokens of the given bots that the person owns now. These tokens replace the placeholders in
+   * messages.
    */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
@@ -196,9 +195,10 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets who may write. Afterwards no node accepts messages from anyone else. `usernames` (without `@`, at most
-   * limits.writers_per_bot_max) apply to the policy `selected` and are stored as the ids of their current holders. The
-   * owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
+   * Sets who may write to a bot. Afterwards no node accepts messages from anyone else. `usernames` (without `@`, at
+   * most limits.writers_per_bot_max) are used only for the policy `selected`. They are stored as the ids of the people
+   * who have them now. The owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`,
+   * `username_not_person`.
    */
   async setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]) {
     await setWriteAccess(this.context.db, id, owner, policy, usernames);
@@ -268,7 +268,7 @@ export class Bots extends Transfers {
     return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
   }
 
-  /** Decrypts a token. A missing row means that the owner has changed since the check. */
+  /** Decrypts a token. If the row is missing, the owner has changed since the check. */
   #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);
@@ -287,7 +287,7 @@ export class Bots extends Transfers {
       described && this.parts.control.refresh('descriptions', id),
     ]);
     // Removes the bot from the caches of all nodes, even if the name is the same. An earlier call may have changed the
-    // name and died before this step. Nodes cache names, but not descriptions.
+    // name and failed before this step. Nodes cache names, but not descriptions.
     if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
     return botOf(row);
   }

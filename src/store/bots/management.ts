@@ -13,7 +13,7 @@ import { createTalks } from './talks.js';
 
 export type { ManagementIdentity };
 
-/** A URL that stands for the worker in this process. No host has this name. */
+/** A URL that stands for the worker in this process. The host name in it does not exist. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 
@@ -23,8 +23,8 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
     ...createTalks(context),
     /**
      * Returns the id of the management bot. Creates the bot with this username and these texts if it does not exist.
-     * Its updates are queued and leased like the updates of other bots with a webhook. They stay in order within each
-     * chat. Error: `username_taken`.
+     * Its updates are queued and leased like the updates of other bots with a webhook. The updates stay in order within
+     * each chat. Error: `username_taken`.
      */
     async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);

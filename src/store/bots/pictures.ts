@@ -1,7 +1,8 @@
 /**
- * Manages pictures of bots. Their files are in the blob store, which has no transactions. Before a file is written, its
- * key is recorded as unused. The transaction that starts to use a file removes this record. The transaction that stops
- * using the file adds the record again. After any crash, the sweep therefore finds every unused file.
+ * Manages pictures of bots. The files of pictures are in the blob store, which has no transactions. Before a file is
+ * written, its key is recorded as unused. The transaction that starts to use a file removes this record. The
+ * transaction that stops using the file adds the record again. After any crash, the sweep therefore finds every unused
+ * file.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
@@ -16,8 +17,8 @@ export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/b
 export type Pictures = ReturnType<typeof createPictures>;
 
 /**
- * Takes `rawDb`, a database without the wrapper that runs a transaction only once per request. Steps that must run
- * again on a retry use `rawDb`.
+ * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that must
+ * run again on a retry.
  */
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
@@ -34,7 +35,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
         await bots.owned(owner, bot);
-        // Refuses if, since the check, the bot was transferred to somebody else and back. The owner may try again.
+        // Refuses if the bot was transferred to somebody else and back after the check. The owner may try again.
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);

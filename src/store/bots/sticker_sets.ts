@@ -33,8 +33,8 @@ export function createStickerSets({ db }: StoreContext) {
   }
 
   /**
-   * Changes one sticker. `make` gets its position in the list. Error: `sticker_set_not_modified` if the sticker is not
-   * in the set.
+   * Changes one sticker. `make` gets the position of the sticker in the list. Error: `sticker_set_not_modified` if the
+   * sticker is not in the set.
    */
   const changeOne = (
     bot: number,
@@ -55,7 +55,7 @@ export function createStickerSets({ db }: StoreContext) {
     /** Returns whether the set `name` contains the file `key` and belongs to the bot. */
     contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
-     * Checks in advance whether the bot may add a set, before files are stored for the set. `add` checks again. Errors:
+     * Checks whether the bot may add a set, before files are stored for the set. `add` checks this again. Errors:
      * `sticker_set_name_taken`, `too_many_sticker_sets`.
      */
     async checkNew(bot: number, name: string): Promise<void> {
@@ -64,8 +64,8 @@ export function createStickerSets({ db }: StoreContext) {
         fail('too_many_sticker_sets');
     },
     /**
-     * Checks in advance whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is
-     * stored for the sticker. The change checks again. Errors: `sticker_set_invalid`, `too_many_stickers`,
+     * Checks whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is stored for the
+     * new sticker. The change itself checks this again. Errors: `sticker_set_invalid`, `too_many_stickers`,
      * `sticker_set_not_modified`.
      */
     async checkChange(bot: number, name: string, old?: string): Promise<void> {

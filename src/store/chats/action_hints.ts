@@ -1,4 +1,4 @@
-/** Writes and reads the hints that show chat actions. Such a hint announces no change. */
+/** Writes and reads the hints that show chat actions. Such a hint does not report a change of the chat. */
 import type { Profile } from '../core/codec.js';
 
 export interface ShownAction {

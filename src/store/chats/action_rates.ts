@@ -1,12 +1,14 @@
 /**
- * Limits how often people show actions such as typing. The counts are in the memory of each node, because a limit in
- * Redis would write to the append-only file.
+ * Limits how often people show actions such as typing. Each node counts in its own memory, because counts in Redis
+ * would be written to the append-only file.
  */
 import { fail } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Counts calls by account or chat. Each has a burst of `calls`, and one more call per interval. */
+/**
+ * Counts calls by account or chat. Each account or chat may make a burst of `calls`, and then one call per interval.
+ */
 class Rate {
   readonly #calls: number;
   readonly #intervalMs: number;
@@ -36,8 +38,8 @@ export function createActionRates({ time }: Pick<StoreContext, 'time'>) {
       if (!ofPeople.take(person, time.monotonic())) fail('too_many_requests', { retry_after: 1 });
     },
     /**
-     * Counts an action in a chat. Returns false if the chat shows too many actions, since each of them is sent to all
-     * members with an open window. Call this only for members.
+     * Counts an action in a chat. Returns false if the chat shows too many actions. The number is limited because each
+     * action is sent to all members with an open window. Call this only for members.
      */
     hasRoom: (chat: number): boolean => inChats.take(chat, time.monotonic()),
   };

@@ -109,7 +109,7 @@ export class Activity {
   /**
    * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
    * message in each chat. Each `limits.heads_per_call` chats count as one additional call by the person. With
-   * `continuing`, reuses an order that this process computed in the last `limits.chat_order_ms`, so that later pages
+   * `continuing`, reuses the order if this process computed it within the last `limits.chat_order_ms`. Later pages then
    * load no headers. Error: `too_many_requests`.
    */
   async order(user: number, chats: readonly ChatRef[], continuing: boolean) {
@@ -129,7 +129,7 @@ export class Activity {
         return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
       })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Stores no order for chats that fit on one page. Most people have no more chats than that.
+    // Stores no order if all chats fit on one page, as they do for most people.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }

@@ -1,4 +1,4 @@
-/** Manages the records of chats in Redis. They are copies of control rows, sequences and pins in Postgres. */
+/** Manages the records of chats in Redis. These records are copies of control rows, sequences and pins in Postgres. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
@@ -21,7 +21,8 @@ export interface ChatState {
 
 /**
  * The kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
- * the bot. `person` is a chat of two people. It is `closed` if one of them blocked the other or deleted the account.
+ * the bot. `person` is a chat of two people. A chat of two people is `closed` if one of them blocked the other or
+ * deleted the account.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private' | 'person' | 'closed';
 
@@ -58,8 +59,8 @@ export class ChatCopies {
   }
 
   /**
-   * Copies the record of a chat to Redis after a script found it missing. `ticket` is the script's fill ticket. Returns
-   * false if the chat does not exist.
+   * Copies the record of a chat to Redis after a script found the record missing. `ticket` is the script's fill ticket.
+   * Returns false if the chat does not exist.
    */
   async fill(chat: ChatRef, ticket: string): Promise<boolean> {
     const { shards, scripts, keys } = this.context;
@@ -129,7 +130,7 @@ export class ChatCopies {
     ]);
     if (!row) return null;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-    // If the user's account was deleted, the chat has no name until the chat is erased.
+    // If the user's account was deleted, the chat stays without a name until it is erased.
     const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
     return { ...row, profile, kind, bots: '', permissions: '' };
   }

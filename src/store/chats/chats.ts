@@ -29,8 +29,8 @@ const nobody: Member = {
 export { userProfile };
 
 /**
- * Limits how often the chat list of a person is compared with the lists of other people. A person may be in thousands
- * of chats, so one comparison takes Postgres several milliseconds.
+ * Limits how often the chat list of a person is compared with the lists of other people. The comparison is limited
+ * because a person may be in thousands of chats, and one comparison then takes Postgres several milliseconds.
  */
 const takeLookUps = (context: StoreContext, who: number, count: number) =>
   takeCalls(context, 'look_up', who, {
@@ -65,8 +65,8 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Creates a chat. If the caller does not specify otherwise, channels and groups with a username are public. Errors:
-   * `username_taken`, `too_many_chats`.
+   * Creates a chat. By default, a channel or group with a username is public. Errors: `username_taken`,
+   * `too_many_chats`.
    */
   async create(
     type: 'group' | 'channel',
@@ -99,10 +99,10 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Returns the `ids` that `who` knows: `who` itself, and everyone who shares with `who` a direct chat, a group, or a
-   * channel that one of the two manages. Other channels do not count, because subscribers cannot see each other. If
-   * `chat` is a direct chat, its user needs no check. Error: `too_many_requests` for more than
-   * limits.stranger_look_ups_max people without a direct chat.
+   * Returns those of `ids` that `who` knows: `who` itself, and everyone who shares a chat with `who`. The shared chat
+   * is a direct chat, a group, or a channel that one of the two manages. Other channels do not count, because
+   * subscribers cannot see each other. If `chat` is a direct chat, its user needs no check. Error: `too_many_requests`
+   * for more than limits.stranger_look_ups_max people without a direct chat.
    */
   async acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]) {
     const known = new Set<number>();

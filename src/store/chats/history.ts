@@ -14,8 +14,8 @@ import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
   /**
-   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`, not counting the messages that they
-   * reply to or pin.
+   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`. Messages that they reply to or pin
+   * do not count.
    */
   readonly messages: readonly StoredMessage[];
   /** The id below which the next page starts, or 0 at the end. */
@@ -120,7 +120,7 @@ export class History {
 
   async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
     const found = new Collected(before, limit, bytes);
-    /** The lowest id so far that has a message. A gap starts below it. */
+    /** The lowest id so far that has a message. The gap starts directly below this id. */
     let lowest = before;
     for (let n = 0; n < rangesMax; n++) {
       const most = Math.min(bytes, limits.script_read_bytes_max);
@@ -172,9 +172,9 @@ export class History {
   }
 
   /**
-   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. These gaps exist because
-   * each new incarnation skips 10,000 ids. First tries the lower edge of the gap, because messages just below it may be
-   * only in Redis. Then tries the newest message in Postgres.
+   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. There are such gaps
+   * because each new incarnation skips 10,000 ids. First tries the lower edge of the gap, because messages just below
+   * the gap may be only in Redis. Then tries the newest message in Postgres.
    */
   async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
     const { shards, keys } = this.#context;

@@ -1,4 +1,6 @@
-/** Manages invite links of groups and channels. Postgres stores them. Redis has copies only of the primary links. */
+/**
+ * Manages invite links of groups and channels. All links are in Postgres. Redis has copies of only the primary links.
+ */
 import * as links from '../../postgres/chats/invite_links.js';
 import * as requests from '../../postgres/chats/join_requests.js';
 import { type ChatRef, sharedChat } from '../core/keys.js';

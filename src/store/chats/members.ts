@@ -75,7 +75,9 @@ export class Members extends ChatCopies {
       .map(({ id }) => id);
   }
 
-  /** Posts one event. Posting the same event again adds nothing. Returns false if the chat no longer exists. */
+  /**
+   * Posts one event. If the same event is posted again, nothing is added. Returns false if the chat no longer exists.
+   */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
     const { was, became } = event;
@@ -93,8 +95,8 @@ export class Members extends ChatCopies {
         post: 0,
       });
     const change = { who, was, became };
-    // A person whose request was approved counts as having joined by a link, so the service message shows the person as
-    // its author.
+    // A person whose request was approved counts as having joined by a link, so the person is the author of the service
+    // message.
     const author = event.link === null ? by : who;
     const service = event.service && {
       ...event.service,
@@ -114,8 +116,8 @@ export class Members extends ChatCopies {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
-    // A bot that was never in the chat gets no update. Otherwise strangers could ban it in many chats and fill its
-    // queue.
+    // A bot that was never in the chat gets no update. Otherwise strangers could ban a bot in many chats and thereby
+    // fill its queue.
     const isMember = event.is_bot && [was, became].some(({ status }) => isInChat(status));
     const args = {
       chat: chatText(chat),
@@ -166,8 +168,8 @@ export class Members extends ChatCopies {
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
     ]);
-    // Refreshes the person's chat list last. The refresh wakes the person's event streams, whose clients then read the
-    // chat.
+    // Refreshes the person's chat list last. The refresh wakes the person's event streams, and their clients then read
+    // the chat.
     if (!isBot) await this.control.refresh('chats', id);
     await this.tellEvents(chat);
   }
@@ -180,9 +182,9 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Sets the status of a person or bot. The change is made by `by`, or by the member if `by` is absent. With `silent`,
-   * the chat shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`, `too_many_administrators`,
-   * `not_enough_rights` for the creator.
+   * Sets the status of a person or bot. `by` makes the change. If `by` is absent, the member makes the change. With
+   * `silent`, the chat shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`,
+   * `too_many_administrators`, `not_enough_rights` for the creator.
    */
   async putMember(
     chat: ChatRef,
@@ -293,8 +295,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Blocks or unblocks a bot for a person. While the bot is blocked, the two cannot write to each other. Does nothing
-   * if the chat was never opened, or if the bot is already in the requested state.
+   * Blocks or unblocks a bot for a person. While the bot is blocked, the bot and the person cannot write to each other.
+   * Does nothing if the chat was never opened, or if the bot is already in the requested state.
    */
   async setBlocked(bot: number, user: number, blocked: boolean) {
     if (!(await rows.setBlocked(this.context.db, bot, user, blocked))) return;

@@ -21,15 +21,16 @@ export function createPeople(
       return id === null ? null : sharedChat(id);
     },
     /**
-     * Opens the chat of two people, or returns the open one. `isStranger` says that they share no chat. Errors:
-     * `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`, `too_many_chats`.
+     * Opens the chat of two people. If the chat is already open, only returns it. `isStranger` says that the two share
+     * no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
+     * `too_many_chats`.
      */
     async open(user: number, other: number, isStranger: boolean): Promise<ChatRef> {
       const incarnationOf = (id: number) => chats.incarnationOf(id);
       const { id, isNew } = await rows.openPersonChat(db, user, other, isStranger, incarnationOf);
       if (isNew) {
         await Promise.all([user, other].map((person) => control.refresh('member', id, person)));
-        // The chat lists come last, because their refresh wakes event streams, whose clients then read the chat.
+        // Refreshes the chat lists last. The refresh wakes event streams, and their clients then read the chat.
         await Promise.all([user, other].map((person) => control.refresh('chats', person)));
       }
       return sharedChat(id);

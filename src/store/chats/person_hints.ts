@@ -5,7 +5,8 @@ import type { ChatRef } from '../core/keys.js';
 /** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
 export const readHint = 'read ';
 /**
- * The prefix of a hint that the person muted, pinned or archived a chat, or undid such a change. The chat id follows.
+ * The prefix of a hint about a chat that the person muted, pinned or archived. The same prefix is used if the person
+ * undid such a change. The chat id follows.
  */
 export const settingsHint = 'settings ';
 /** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */

@@ -1,6 +1,6 @@
 /**
- * Manages the places of chats in a person's list: pinned chats and archived chats. They are stored only in Postgres and
- * loaded together with the chat list.
+ * Manages the places of chats in a person's list: pinned chats and archived chats. Places are stored only in Postgres
+ * and loaded together with the chat list.
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/places.js';
@@ -10,7 +10,7 @@ import { storeLimits as limits } from '../limits.js';
 import type { Chats } from './chats.js';
 import { tellSettings } from './person_hints.js';
 
-/** Maps the person's chat id to the place of the chat. Other chats are neither pinned nor archived. */
+/** Maps the person's chat id to the place of the chat. A chat that is not in the map is neither pinned nor archived. */
 export type ChatPlaces = ReadonlyMap<number, Omit<rows.PlaceRow, 'chat_id'>>;
 
 export type Places = ReturnType<typeof createPlaces>;

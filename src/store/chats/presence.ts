@@ -10,7 +10,7 @@ import { storeLimits as limits } from '../limits.js';
 export type Presence = ReturnType<typeof createPresence>;
 
 export interface PresenceOptions {
-  /** Whether this node records its own windows. If false, the node only reads the records of other nodes. */
+  /** Whether this node records its own windows. If false, this node only reads the records of other nodes. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }

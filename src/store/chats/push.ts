@@ -52,8 +52,8 @@ export function createPush({ db, secrets }: StoreContext) {
     /** Removes a subscription that the push service no longer knows. */
     gone: (id: number) => rows.dropSubscription(db, id),
     /**
-     * Records whether a push succeeded. After limits.push_failures_max consecutive failures, removes the browser's
-     * subscription.
+     * Records whether a push message was accepted. After limits.push_failures_max consecutive failures, removes the
+     * browser's subscription.
      */
     outcome: (id: number, failed: boolean) => rows.countFailure(db, id, failed, limits.push_failures_max),
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),

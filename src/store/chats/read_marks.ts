@@ -13,8 +13,8 @@ export function createReadMarks(context: StoreContext, chats: Pick<Chats, 'find'
   const { db } = context;
   return {
     /**
-     * Returns read marks by the person's chat id, or null while Postgres is unreachable. The chat list is then shown
-     * without read marks.
+     * Returns read marks by the person's chat id, or null while Postgres is unreachable. If null, the chat list is
+     * shown without read marks.
      */
     async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {
       try {
@@ -25,8 +25,8 @@ export function createReadMarks(context: StoreContext, chats: Pick<Chats, 'find'
       }
     },
     /**
-     * Sets the read mark of a chat to a message, but not beyond the newest message. Errors: `chat_not_found`,
-     * `unavailable`.
+     * Sets the read mark of a chat to a message. The mark cannot go beyond the newest message. Errors:
+     * `chat_not_found`, `unavailable`.
      */
     async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');

@@ -1,7 +1,7 @@
 /**
- * Searches the messages in a person's chats. Postgres selects candidates among the messages already written to it. The
- * current record of each candidate then decides, so a message that was just deleted or edited is never found by its old
- * text.
+ * Searches the messages in a person's chats. Postgres selects candidates among the messages already written to it. Each
+ * candidate is then checked against its current record. A message that was just deleted or edited is thus never found
+ * by its old text.
  */
 import {
   boundStatements,
@@ -55,8 +55,8 @@ export class Search {
 
   /**
    * Finds messages of one chat with ids below `before`, or from the newest one if `before` is 0. Reads up to
-   * limits.search_rows_max rows, so even an answer without messages can have a `next`. The words must be in the form
-   * that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
+   * limits.search_rows_max rows, so an answer can have a `next` although it contains no messages. The words must be in
+   * the form that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
    */
   async inChat(
     chat: ChatRef,
@@ -94,7 +94,7 @@ export class Search {
       const most = Math.min(limits.search_hits_per_chat, limit - messages.length);
       const found = await this.#confirm(ref, ids, words, most);
       messages.push(...found.messages);
-      // Continues on the next page if the candidates did not suffice, or if the records were too large.
+      // Continues on the next page if there were too few matching candidates, or if the records were too large.
       const rest = ids.length === candidatesAtOnce ? (ids.at(-1) as number) : isCut ? bottom : 0;
       const next = found.last ?? (found.messages.length < most ? rest : 0);
       if (next > 0 || messages.length >= limit) return { messages, chats: i + 1, next };
@@ -107,8 +107,8 @@ export class Search {
   }
 
   /**
-   * Divides the rows that one search may read among the chats, in the order of the chats. Chats for which no rows
-   * remain are left out.
+   * Divides among the chats, in their order, the rows that one search may read. Leaves out chats for which no rows
+   * remain.
    */
   async #rangesOf(chats: readonly ChatRef[], before: number) {
     const last = new Map<string, number>();
@@ -160,7 +160,7 @@ export class Search {
 
   /**
    * Returns up to `most` messages whose current records match. If these messages fill a page, the search of the chat
-   * ends there, and `last` is the id of the last loaded message. Otherwise `last` is null.
+   * stops, and `last` is the id of the last loaded message. Otherwise `last` is null.
    */
   async #confirm(chat: ChatRef, ids: readonly number[], words: readonly string[], most: number) {
     const messages: StoredMessage[] = [];

@@ -59,7 +59,7 @@ interface Paused {
 
 /**
  * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the previous
- * draft. While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts and is not
+ * draft. While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts instead of being
  * disconnected.
  */
 export class DraftPace {
@@ -67,7 +67,7 @@ export class DraftPace {
   readonly #show: (chat: ChatRef, draft: MessageDraft) => Promise<void>;
   readonly #paused = new Map<string, Paused>();
 
-  /** `show` resolves once the client can take another draft. It never rejects. */
+  /** `show` resolves when the client can take another draft. It never rejects. */
   constructor(time: Time, show: (chat: ChatRef, draft: MessageDraft) => Promise<void>) {
     this.#time = time;
     this.#show = show;

@@ -43,8 +43,8 @@ export interface Change {
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Called when the stream has started and will report all later changes. If the stream ends now, it can resume at
-   * `cursor`.
+   * Called when the stream has started. From then on, it reports all changes. A stream that ends at this point can
+   * resume at `cursor`.
    */
   start(cursor: string): void;
   /**
@@ -55,14 +55,17 @@ export interface StreamListener {
   /** Reports an action, such as typing. The report is not stored. */
   action(chat: ChatRef, shown: ShownAction): void;
   /**
-   * Reports the draft that a bot shows in a direct chat. The stream leaves out drafts that newer drafts replace before
-   * the promise resolves. The promise never rejects.
+   * Reports the draft that a bot shows in a direct chat. Until the returned promise resolves, the stream keeps only the
+   * newest draft and drops older ones. The promise never rejects.
    */
   draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
   /** Reports that the person has read a chat up to a message. The report is not stored. */
   read(chat: number, message: number): void;
-  /** Reports that the person muted, pinned or archived a chat, or undid such a change. The report is not stored. */
+  /**
+   * Reports that the person has muted, pinned or archived a chat, or has undone such a change. The report is not
+   * stored.
+   */
   settings(chat: number): void;
   /** Reports that the person's scheduled posts of a channel changed. The report is not stored. */
   scheduled(chat: number): void;
@@ -128,7 +131,7 @@ async function readChanges(
   }
   const version = upTo ?? after;
   // Leaves out changes after `version`, because the next read returns them. Reports a gap immediately, even if the next
-  // read then reports it a second time.
+  // read then reports the same gap again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }
@@ -163,8 +166,8 @@ async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<
 }
 
 /**
- * Represents a stream. It loads the person's chats while it is `starting`, reports their changes while it is `open`,
- * and reports nothing more once it has `ended`.
+ * Represents a stream. While it is `starting`, it loads the person's chats. While it is `open`, it reports changes of
+ * these chats. After it has `ended`, it reports nothing.
  */
 class Stream {
   readonly #from: Sources;
@@ -228,8 +231,8 @@ class Stream {
     if (reloadList) this.#stale = true;
     for (const partition of partitions) this.#dirty.add(partition);
     if (this.#state !== 'open') return;
-    // Does not wait for the chat list, so that a slow list does not delay changes. Failures are retried within a
-    // second.
+    // Does not wait for the chat list, so that a slow load of the list does not delay changes. A failed load is retried
+    // within a second.
     this.#work().catch(() => undefined);
     for (const partition of partitions) this.#catchUp(partition).catch(() => undefined);
   }
@@ -297,12 +300,12 @@ class Stream {
         this.#listener.draftStopped(chat, draft);
       }
     });
-    // If the stream has ended in the meantime, this subscription must be ended here.
+    // Ends this subscription immediately if the stream has ended in the meantime.
     if (this.#state === 'ended') return stop();
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
-    // Reports the complete log of a chat, or a `gap`. The chat may have changed after the person joined and before this
-    // check.
+    // Reports the complete log of a chat, or a `gap`. The chat may have changed between the moment when the person
+    // joined and this check.
     const isNew = this.#state === 'starting' && !this.#resumes;
     if (!isNew && !this.#cursors.has(partition)) this.#cursors.set(partition, 1);
   }
@@ -326,8 +329,8 @@ class Stream {
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
     if (this.#byPartition.get(partition) !== list) {
-      // If a chat was added during the read, reads the partition again, because the earlier changes of this chat have
-      // not been read.
+      // Reads the partition again if a chat was added during the read, because the earlier changes of this chat have
+      // not been read yet.
       this.#dirty.add(partition);
       return;
     }
@@ -379,8 +382,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes, after `cursor` if one is given. With `unseen`, the window is not visible and does not
-   * count as open. Returns the function that ends the stream.
+   * Starts to report changes, after `cursor` if one is given. With `unseen`, the browser window is not visible and does
+   * not count as open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {

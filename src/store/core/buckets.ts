@@ -1,4 +1,4 @@
-/** Takes calls from token buckets in Redis. A bucket limits the calls of one account across all nodes. */
+/** Takes calls from token buckets in Redis. A bucket limits the calls of one account on all nodes together. */
 import { fail } from '../../errors.js';
 import type { StoreContext } from './context.js';
 

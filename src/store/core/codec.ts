@@ -100,8 +100,8 @@ export interface Media {
 export interface ContentObject {
   readonly type: string;
   /**
-   * The period of a live location in seconds, and its end as Unix time in seconds. The end is 0 if the bot stopped it.
-   * Packed after the object, because scripts read it.
+   * The period of a live location in seconds, and the end of this period as Unix time in seconds. The end is 0 if the
+   * bot stopped the location. Both are packed after the object, because scripts read them.
    */
   readonly live?: readonly [number, number];
 }
@@ -124,7 +124,7 @@ export interface Content {
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly above?: true;
-  /** The options of the link preview, without options that are off. Only text messages have them. */
+  /** The options of the link preview that are on. Only text messages have such options. */
   readonly preview?: LinkPreviewOptions;
   readonly media?: Media;
   readonly object?: ContentObject;
@@ -141,7 +141,7 @@ export interface ForwardOrigin {
 }
 
 export interface Service {
-  /** The id of the pinned message. Views show the pinned message as it was when the update was created. */
+  /** The id of the pinned message. The pinned message is shown as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
@@ -211,7 +211,7 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 
 /**
  * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
- * `entities_too_long` if the result is too large. Only links can make it too large.
+ * `entities_too_long` if the result is too large. Only links can cause this.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const parts: unknown[] = media === undefined ? [words] : [words, media];
@@ -242,7 +242,7 @@ export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' 
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // Packs the six numbers as one array and drops the first byte. This is faster than packing each number.
+  // Packs the six numbers as one array and drops its first byte, because this is faster than packing each number.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }

@@ -20,8 +20,8 @@ export interface StoreShards {
 }
 
 /**
- * Wraps the databases of a call that may run again. `once` wraps one database. `partition` is a partition in this
- * database.
+ * Wraps the databases of a call that may run again. `once` wraps one database. `partition` is one of the partitions in
+ * that database.
  */
 export function shardsOnce(
   shards: StoreShards,
@@ -55,8 +55,8 @@ export interface StoreContext {
   readonly issuer?: string | undefined;
   /**
    * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs
-   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` cannot replace this
-   * function.
+   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` does not guarantee
+   * this.
    */
   readonly requestId: () => string;
   /** Returns a text that no other call on any node gets. Used for fill tickets and for the names of long polls. */
@@ -100,7 +100,7 @@ export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
 }
 
 /**
- * How many times a call may load missing records and try again. If records are still missing then, the call fails as
- * overloaded.
+ * How many times a call may load missing records and try again. If records are still missing after the last try, the
+ * call fails as overloaded.
  */
 export const fillAttemptsMax = 6;

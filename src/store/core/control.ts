@@ -60,8 +60,8 @@ export interface Bot {
   /** The inline mode. Absent while the mode is off. */
   readonly inline?: InlineMode | undefined;
   /**
-   * Data that a method derived from this record. It is dropped together with the cached record. A separate map would
-   * cost a CPU cache miss per lookup if there are many bots.
+   * Data that a method derived from this record. These data are dropped together with the cached record. With many
+   * bots, each lookup in a separate map would cost a CPU cache miss.
    */
   prepared?: unknown;
 }
@@ -83,7 +83,7 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** The lookup values of valid tokens, base64. */
+  /** The lookup values of valid tokens, in base64. */
   readonly tokens: readonly string[];
   /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
@@ -122,7 +122,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** A webhook whose secrets are still encrypted. The code that needs a secret decrypts it. */
+/** A webhook whose secrets are still encrypted. The code that needs a secret decrypts the secret. */
 export interface SealedWebhook {
   readonly version: number;
   /** The encrypted URL, or null while the bot polls. */
@@ -171,7 +171,7 @@ function botImage(row: BotRow): Image {
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
 /**
- * Returns whether calls that a bot made earlier may still be applied. Refuses a blocked bot, because whoever stole its
+ * Returns whether calls that the bot made earlier may still be applied. Refuses a blocked bot, because the thief of its
  * token may have made the calls.
  */
 export const mayAct = (bot: Bot | null): bot is Bot =>
@@ -247,7 +247,7 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** Stores only three fields for ordinary members, because each send loads the record of its sender. */
+/** Stores only three fields for ordinary members, because each call that sends a message loads the sender's record. */
 function memberFields({ status, rights, is_bot, until_date, custom_title, promoted_by }: MemberRow) {
   const more = [until_date ?? 0, custom_title ?? '', promoted_by ?? 0];
   return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
@@ -266,7 +266,10 @@ function readMember(fields: readonly unknown[], nowMs: number): Member {
   return { status: now, rights: {}, isBot, until_date: 0, custom_title, promoted_by };
 }
 
-/** A member. A person who is not a member also gets a record, so that repeated checks do not query Postgres. */
+/**
+ * A member, or a person who is not a member. The latter also gets a record, so that repeated checks do not query
+ * Postgres.
+ */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -398,7 +401,7 @@ type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 /** The number of copies refreshed in parallel. */
 const refreshesMax = 250;
 
-/** The version and the incarnation. */
+/** The version of the copy, and its incarnation. */
 const headElements = 2;
 
 const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
@@ -456,8 +459,8 @@ export class ControlCopies {
   }
 
   /**
-   * Refreshes the copies that exist. Passes an empty fill ticket, so the script never creates a missing copy. Also
-   * invalidates pending fill tickets.
+   * Refreshes the copies that exist. Passes an empty fill ticket, so the script never creates a missing copy. The
+   * refresh also invalidates pending fill tickets.
    */
   async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
@@ -511,7 +514,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
+    // Uses a ticket to write a missing record. Without a ticket, a late refresh could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }

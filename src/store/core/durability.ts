@@ -19,11 +19,14 @@ import type { StoreContext } from './context.js';
 import { askFlush, marksTold } from './flush_hints.js';
 import type { Keys } from './keys.js';
 
-/** The partitions that a call changed, with the run id of Redis before its first change there. */
+/**
+ * The partitions that a call changed. For each, the run id that Redis had before the call's first change in the
+ * partition.
+ */
 export type Changes = Map<number, string>;
 
 export interface DurableCall {
-  /** The account that the call counts against: the id of a person, or an address. */
+  /** The account whose limits apply to the call: the id of a person, or an address. */
   readonly account: number | string;
   /** Calls the listener when the caller disconnects, or immediately if the caller has already disconnected. */
   onGone(listener: () => void): void;
@@ -51,16 +54,19 @@ interface Wait {
 
 interface Watched {
   readonly waits: Set<Wait>;
-  /** The version up to which the journal is known to be in Postgres. */
+  /** The version up to which the journal is in Postgres, as far as this process knows. */
   flushed: number;
   /**
    * The read that is sent at the end of this turn of the event loop. Resolves with undefined if Redis gave no result in
    * time.
    */
   reading: Promise<Progress | undefined> | undefined;
-  /** When a flush was requested, by the monotonic clock. Minus infinity since the flusher's last announcement. */
+  /**
+   * When a flush was last requested, by the monotonic clock. Minus infinity if the flusher has made an announcement
+   * since then.
+   */
   askedAt: number;
-  /** Whether the read that replaces lost hints is running. */
+  /** Whether a read that makes up for lost hints is running. */
   looking: boolean;
 }
 
@@ -86,7 +92,7 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
 
 /**
  * Runs scripts like `scripts`. Records each partition whose journal a script may write to. The journal may also contain
- * a change of an earlier attempt of the call.
+ * a change that an earlier attempt of the call made.
  */
 export function notingRunner(
   scripts: ScriptRunner,
@@ -113,7 +119,7 @@ export function notingRunner(
   };
 }
 
-/** The error of a call whose changes may or may not survive a loss of Redis. */
+/** The error of a call if it is unknown whether its changes survive a loss of Redis. */
 const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
 
 export class Durability {
@@ -178,8 +184,8 @@ export class Durability {
   }
 
   /**
-   * Requests a flush of changes that are on their way to Redis. The flusher can then read the changes while the call
-   * waits for its reply.
+   * Requests a flush of changes that are still being sent to Redis. The flusher can then read the changes while the
+   * call waits for the reply of Redis.
    */
   soon(partition: number): void {
     this.#ask(partition, this.#watch(partition));
@@ -217,7 +223,7 @@ export class Durability {
   #watch(partition: number): Watched {
     if (!this.#listens) {
       this.#listens = true;
-      // Does not wait for the subscription, because polling the progress works without it.
+      // Does not wait for the subscription, because the progress can be polled without it.
       void this.#hints.listen(this.#keys.flushed(), (hint) => {
         for (const [flushed, version] of marksTold(hint)) this.#flushed(flushed, version);
       });
@@ -259,7 +265,7 @@ export class Durability {
 
   /**
    * Requests a flush, unless a flush was requested since the flusher's last announcement. After durable_look_ms,
-   * requests a flush again, because a flusher that finds no entry may make no announcement. Calls of one turn share a
+   * requests a flush again, because a flusher that finds no entry may not announce anything. Calls of one turn share a
    * message.
    */
   #ask(partition: number, watched: Watched): void {
@@ -280,7 +286,7 @@ export class Durability {
     wait.end(isConfirmed);
   }
 
-  /** Handles the announcement that a journal is in Postgres up to `version`. */
+  /** Handles the announcement that all entries of a journal up to `version` are in Postgres. */
   #flushed(partition: number, version: number): void {
     const watched = this.#watched.get(partition);
     if (watched === undefined) return;

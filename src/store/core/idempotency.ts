@@ -10,7 +10,7 @@ export interface IdempotentCall {
   readonly caller: Caller;
   readonly method: string;
   readonly key: string;
-  /** The parameters in canonical form. Only a keyed fingerprint is stored. */
+  /** The parameters in canonical form. Only a keyed fingerprint of the parameters is stored. */
   readonly parameters: string;
   /** Whether the call adds data. While Redis is full, such calls are rejected. */
   readonly grows: boolean;

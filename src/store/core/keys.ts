@@ -1,6 +1,6 @@
 /**
  * Builds all Redis keys. Every key has the hash tag of its partition. Each comment gives the type, the content and the
- * bound of a key. "May be evicted" means that Redis may lose the key, because Postgres has its content.
+ * bound of a key. "May be evicted" means that Redis may lose the key, because its content is in Postgres too.
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
@@ -30,14 +30,14 @@ export function parseChat(text: string): ChatRef {
 }
 
 /**
- * Returns the partition of a post. The last digits of a post id are the partition of its channel, so the id alone
- * locates the post.
+ * Returns the partition of a post. The last digits of a post id are the partition of the post's channel. The partition
+ * is therefore known from the id alone.
  */
 export const partitionOfPost = (post: number): number => post % limits.partitions_max;
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** The owner of idempotency keys. All operators share the owner id 0 and therefore one set of keys. */
+/** The owner of idempotency keys. All operators share the owner id 0, and therefore share one set of keys. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -100,11 +100,11 @@ export class Keys {
   /** STRING: description and photo of a group or channel. May be evicted. Bounded by limits.chat_description_length_max. */
   readonly details = (chat: number) => `${this.#near(chat)}:details:${chat}`;
   /**
-   * STRING: the person to whom a subject of an identity provider belongs, or none. The key contains a hash of the subject.
-   * May be evicted.
+   * STRING: the person to whom a subject of an identity provider belongs, or a mark that there is none. The key
+   * contains a hash of the subject. May be evicted.
    */
   readonly identity = (p: number, digest: string) => `${this.#at(p)}:identity:${digest}`;
-  /** STRING: the public chat with a lower-case username, or none. May be evicted. */
+  /** STRING: the public chat with a lower-case username, or a mark that there is none. May be evicted. */
   readonly name = (p: number, username: string) => `${this.#at(p)}:name:${username}`;
   /** HASH: a post's message and reaction counts. May be evicted. */
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
@@ -115,8 +115,8 @@ export class Keys {
   readonly acted = (post: number) => `${this.#at(partitionOfPost(post))}:acted:${post}:`;
   readonly actedRoot = (p: number) => `${this.#at(p)}:acted:`;
   /**
-   * ZSET of posts by time (ms) at which their new counts are sent to the channel's bots. Bounded by the partition's
-   * posts.
+   * ZSET of posts by the time (ms) at which the new counts of the post are sent to the channel's bots. Bounded by the
+   * partition's posts.
    */
   readonly countsDue = (p: number) => `${this.#at(p)}:counts_due`;
   /** HASH: the definition of a poll, its counts and its end. May be evicted. Bounded by limits.poll_options_max. */
@@ -132,7 +132,7 @@ export class Keys {
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
   /** CHANNEL: carries a hint when a post's reactions change. */
   readonly postChannel = (post: number) => `${this.#at(partitionOfPost(post))}:on_post:${post}`;
-  /** HASH: a chat's message sequence and pin, and the copies that its messages need. May be evicted. */
+  /** HASH: a chat's message sequence and pin, and the copied records that its messages need. May be evicted. */
   readonly chat = (chat: ChatRef) => `${this.#near(chat.id)}:chat:${chatText(chat)}`;
   /** The key prefix of a chat's messages. Each is a STRING. May be evicted. */
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
@@ -162,7 +162,10 @@ export class Keys {
   readonly queue = (queue: number) => `${this.#of(queue)}:queue:${queue}`;
   /** HASH: sequence, bytes, mask and poll of a bot's queue. One per bot and route, never evicted. */
   readonly queueState = (queue: number) => `${this.#of(queue)}:queue_state:${queue}`;
-  /** HASH: the routes of a bot, and which of them list a chat. Bounded by limits.routes_max and route_chats_max. */
+  /**
+   * HASH: the routes of a bot, and for each listed chat the routes that list it. Bounded by limits.routes_max and
+   * route_chats_max.
+   */
   readonly routes = (bot: number) => `${this.#near(bot)}:routes:${bot}`;
   /**
    * HASH: the last outbox entry that was forwarded to a bot, by source partition. Bounded by the number of partitions.
@@ -173,15 +176,15 @@ export class Keys {
   /** ZSET of a bot's consumers, by the end of their leases (ms). Bounded by limits.consumers_max. Expires. */
   readonly consumers = (bot: number) => `${this.#near(bot)}:consumers:${bot}`;
   /**
-   * HASH: the cursor of a shared queue, and for each consumer its poll, its offset and the updates that it got. Bounded by
-   * limits.consumers_max and limits.updates_batch_max. Expires.
+   * HASH: the cursor of a shared queue. For each consumer, also its poll, its offset and the updates that it got.
+   * Bounded by limits.consumers_max and limits.updates_batch_max. Expires.
    */
   readonly consumption = (queue: number) => `${this.#of(queue)}:consumption:${queue}`;
   /** ZSET of `consumer:update_id:chat`: the first unsent update of each chat. Bounded by the queue. Expires. */
   readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
   /** ZSET of `chat:update_id`: updates that a consumer will get. Bounded by the queue. Expires. */
   readonly unsent = (bot: number) => `${this.#near(bot)}:unsent:${bot}`;
-  /** HASH: the consumer and the number of unconfirmed updates, by chat. Bounded by the queue. Expires. */
+  /** HASH: for each chat, its consumer and the number of its unconfirmed updates. Bounded by the queue. Expires. */
   readonly holders = (bot: number) => `${this.#near(bot)}:holders:${bot}`;
   /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
@@ -194,7 +197,9 @@ export class Keys {
   readonly retries = (queue: number) => `${this.#of(queue)}:retries:${queue}`;
   /** HASH: the number of failures of a chat's first parked update, by chat. Bounded like `retries`. */
   readonly attempts = (queue: number) => `${this.#of(queue)}:attempts:${queue}`;
-  /** ZSET of bots by time (ms) at which a worker must check their webhooks. Bounded by the partition's bots. */
+  /**
+   * ZSET of bots by the time (ms) at which a worker must check the webhook of the bot. Bounded by the partition's bots.
+   */
   readonly webhooksDue = (p: number) => `${this.#at(p)}:webhooks_due`;
   /** The key prefix of open callback queries. Each is a STRING, in the chat's partition. Expires. */
   readonly callbackQueries = (p: number) => `${this.#at(p)}:callback_query:`;
@@ -243,7 +248,7 @@ export class Keys {
    */
   readonly idempotencyLive = (caller: Caller) =>
     `${this.#near(caller.id)}:idempotency_live:${callerText(caller)}`;
-  /** STRING: time (µs) at which a token bucket is full again. Expires then. */
+  /** STRING: the time (µs) at which a token bucket is full again. Expires at that time. */
   readonly rate = (p: number, bucket: string) => `${this.#at(p)}:rate:${bucket}`;
   /** STRING: a ticket that allows one fill from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   readonly ticket = (entityKey: string) => `${entityKey}:ticket`;
@@ -277,7 +282,7 @@ export class Keys {
   /** HASH: the last report of each node, with its time. In partition 0. Bounded by live nodes. */
   readonly nodes = () => `${this.#at(0)}:nodes`;
   /**
-   * HASH: figures of the last hour over all nodes, by index in a ring buffer of limits.history_points_max points. In
+   * HASH: the figures of all nodes for the last hour, by index in a ring buffer of limits.history_points_max points. In
    * partition 0. Expires after an hour without nodes.
    */
   readonly figures = () => `${this.#at(0)}:figures`;
@@ -289,7 +294,7 @@ export class Keys {
    */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**
-   * ZSET: the recent revocations. A member is a lookup value, bot:<id> or user:<id>. Its score is the time in ms. In
+   * ZSET: the recent revocations. A member is a lookup value, bot:<id> or user:<id>. The score is the time in ms. In
    * partition 0. Bounded by limits.revocations_kept_max and limits.revocation_age_ms_max.
    */
   readonly revoked = () => `${this.#at(0)}:revoked`;

@@ -3,9 +3,9 @@
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
- * Returns the hash tag of a partition. It is the shortest text that starts with the partition's number and whose
- * cluster slot is in the partition's share of all slots. Partitions are thus distributed over masters as evenly as
- * slots.
+ * Returns the hash tag of a partition. The tag is the shortest text that meets two conditions: it starts with the
+ * partition's number, and its cluster slot is in the partition's share of all slots. Partitions are thus distributed
+ * over masters as evenly as slots.
  */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {

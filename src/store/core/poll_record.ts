@@ -28,7 +28,9 @@ export interface PollState {
 
 export interface Poll extends PollDraft {
   readonly id: string;
-  /** The state when the message was read. A forward also stores this state, for updates about the forward. */
+  /**
+   * The state when the message was read. A forward also stores this state, because updates about the forward show it.
+   */
   readonly state?: PollState;
 }
 

@@ -37,8 +37,8 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting is the most
- * expensive part of showing a popular post.
+ * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting takes more time
+ * than anything else when a popular post is shown.
  */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);

@@ -1,4 +1,4 @@
-/** Loads messages by id from Redis or Postgres, for example pinned messages or targets of replies. */
+/** Loads messages by id from Redis or Postgres, for example pinned messages and messages that were replied to. */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
@@ -30,7 +30,8 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
     read,
     /**
      * Adds the messages to which the given messages in one chat refer, by a reply or a pin. `known` contains records
-     * that are already loaded. Loads all missing records together. Skips the load if no message refers to another.
+     * that are already loaded. Loads all missing records together. Loads nothing if no message refers to another
+     * message.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

@@ -1,12 +1,13 @@
 /**
- * Lists all data in Redis, by record and field, and how each field is restored if Redis loses it. A test compares this
- * list with all scripts and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
+ * Lists all data in Redis by record and field, and says how each field is restored if Redis loses it. A test compares
+ * this list with all scripts, and fails if a key or field is missing from the list. `petrel redis rebuild` prints the
+ * list.
  */
 
 export type Origin =
   /** The Postgres tables from which the field is loaded on demand. */
   | { readonly rows: string }
-  /** The nodes write the field again, or the field may start empty without a loss. */
+  /** The nodes write the field again, or nothing is lost if the field starts empty. */
   | { readonly again: string }
   /** The field cannot be restored. The text names the lost data. */
   | { readonly lost: string };

@@ -1,4 +1,6 @@
-/** Reads and changes the record of a bot's webhook routes (decision 0072). Postgres stores it as encrypted JSON. */
+/**
+ * Reads and changes the record of a bot's webhook routes (decision 0072). Postgres stores the record as encrypted JSON.
+ */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isSamePolicy, type RetryPolicy } from '../../rules/retry_policy.js';
@@ -16,7 +18,7 @@ export interface RouteSettings {
   readonly retry: RetryPolicy | null;
   /** The mask of update kinds. */
   readonly mask: number;
-  /** The chats as texts of keys (`chatText`), sorted, or null. */
+  /** The chats, sorted, as texts that keys contain (`chatText`). Null if the route lists no chats. */
   readonly chats: readonly string[] | null;
   /** The percentage of chats that the route takes, 1 to 100. */
   readonly percent: number;
@@ -61,7 +63,10 @@ export const noRoutes: RouteRecord = { routes: [], removed: [] };
 /** The route that a call sets. Without a mask, the route keeps its current mask. */
 export type RouteAsk = Omit<RouteSettings, 'mask'> & {
   readonly mask: number | null;
-  /** The position in the list, from 1. With null, an existing route keeps its position and a new route is appended. */
+  /**
+   * The position in the list, counted from 1. With null, an existing route keeps its position and a new route is added
+   * at the end.
+   */
   readonly position: number | null;
   readonly drop: boolean;
 };
@@ -79,8 +84,9 @@ function freeSlot({ routes, removed }: RouteRecord): number {
 }
 
 /**
- * Adds a route or replaces the route with this name. A change of the URL, secret token, certificate, connections or
- * retry policy counts as setting its webhook: failed updates become due immediately. Error: `too_many_routes`.
+ * Adds a route or replaces the route with this name. After a change of the URL, secret token, certificate, connections
+ * or retry policy, the webhook of the route counts as set again, and failed updates become due immediately. Error:
+ * `too_many_routes`.
  */
 export function putRoute(
   record: RouteRecord,
@@ -133,7 +139,7 @@ export function writeRecord(record: RouteRecord): string {
 export const routeSkewMs = 60_000;
 
 /**
- * Finds the route that used a slot at a time (Unix time in ms). The slot alone is not enough, because it is used again
+ * Finds the route that used a slot at a time (Unix time in ms). The slot alone is not enough, because a slot is reused
  * some time after its route was deleted.
  */
 export const routeAt = (routes: readonly Route[], slot: number, timeMs: number): Route | undefined =>

@@ -6,8 +6,8 @@ import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 import { botOf } from './queue_ids.js';
 
 /**
- * Returns the keys for a bot's message to a user. The bot gets no update about it, so the keys of its queue are left
- * out.
+ * Returns the keys for a bot's message to a user. The bot gets no update about its own message, so the keys of its
+ * queue are left out.
  */
 export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
@@ -41,7 +41,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** Returns the keys for a change of a draft. The bot gets no update about it. */
+/** Returns the keys for a change of a draft. The bot gets no update about this change. */
 export function shownDraftKeys(keys: Keys, chat: ChatRef) {
   const record = keys.chat(chat);
   return {
@@ -98,8 +98,9 @@ interface OfMessage {
 }
 
 /**
- * Adds the keys of the message that the call affects. The prefix of all messages becomes `sibling`. Modifies `set` and
- * returns it, because a copy would cost several times more than building a set. `set` must therefore be newly built.
+ * Adds the keys of the message that the call affects. The key prefix of all messages is set as `sibling`. Modifies
+ * `set` and returns it, because a copy would cost several times more than building a set. `set` must therefore be newly
+ * built.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,

@@ -5,7 +5,10 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { type Random, systemRandom } from '../../random.js';
 
-/** The kinds of owners of encrypted boxes. A new kind does not compile until `rotation.ts` re-encrypts its boxes. */
+/**
+ * The kinds of owners of encrypted boxes. The code does not compile with a new kind until `rotation.ts` re-encrypts the
+ * boxes of this kind.
+ */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
@@ -67,7 +70,7 @@ export function createSecrets(
   return {
     /** Returns 32 bytes that identify a token without revealing it. Uses the first pepper. */
     lookup: (token: string): Buffer => digest(pepper, token),
-    /** Returns a lookup value for each pepper, in order. A token is valid if one of them matches. */
+    /** Returns a lookup value for each pepper, in order. A token is valid if one of these values matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
     /** Returns 32 bytes that do not change when the peppers change. Must not be used for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
@@ -83,8 +86,8 @@ export function createSecrets(
     /** The installation's first pepper. All values that must stay the same when peppers rotate derive from it. */
     root,
     /**
-     * Check values by which nodes compare their secrets and the order of the secrets. The values do not reveal the
-     * secrets.
+     * Check values with which nodes compare their secrets, including the order of the secrets. The values reveal no
+     * secret.
      */
     checks: { peppers: peppers.map(check), keys: keys.map(({ id, key }) => ({ id, check: check(key) })) },
   };

@@ -1,14 +1,14 @@
 /**
- * Manages copies in Redis of control rows that are found by a text, for example a username. The text determines the
- * partition.
+ * Some control rows are found by a text, for example a username. Manages the copies of such rows in Redis. The text
+ * determines the partition of the copy.
  */
 import { clusterSlot } from '../../redis/slots.js';
 import { pack, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 
 /**
- * The id that belongs to a text. If a text has no id, the copy contains 0, so that repeated lookups do not query
- * Postgres. The version is 0 if the text never had an id.
+ * The id that belongs to a text. The copy contains 0 if no id belongs to the text, so that repeated lookups do not
+ * query Postgres. The version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;

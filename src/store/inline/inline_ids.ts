@@ -59,7 +59,10 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
     /** Returns the id of the answer to a query for a person who saw the answer. */
     answerIdOf: (user: number, query: string): string =>
       `${query}-${proofOf(user, query).toString('base64url')}`,
-    /** Returns the id of the query to which `id` belongs if this person saw the answer. Otherwise returns null. */
+    /**
+     * Returns the id of the query whose answer has the id `id` for this person. Returns null if the person did not see
+     * that answer.
+     */
     queryOf(user: number, id: string): string | null {
       const [, query = '', proof = ''] = /^(\d{4,19})-([\w-]{22})$/.exec(id) ?? [];
       const given = Buffer.from(proof, 'base64url');

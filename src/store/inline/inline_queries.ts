@@ -1,4 +1,4 @@
-/** Stores inline queries and their answers (decision 0054). Both are only in Redis, for a short time. */
+/** Stores inline queries and their answers (decision 0054). Both are kept only in Redis, for a short time. */
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { loadWriteAccess } from '../../postgres/bots/write_access.js';
@@ -36,7 +36,7 @@ export interface InlineList {
 
 export interface InlineAnswer {
   readonly list: InlineList;
-  /** The message of each result, by its id. */
+  /** The message of each result, by the id of the result. */
   readonly messages: ReadonlyMap<string, InlineMessage>;
   readonly cacheSeconds: number;
   readonly personal: boolean;
@@ -44,14 +44,14 @@ export interface InlineAnswer {
 
 /** The answer to a query as a person sees it. */
 export interface ShownAnswer {
-  /** valid for this person only */
+  /** The id of the answer, valid for this person only. */
   readonly id: string;
   readonly list: InlineList;
 }
 
 /**
- * The number of final digits of a query id. These digits name the partition. A front can thus find the partition of a
- * choice from the id alone.
+ * How many digits at the end of a query id name the partition. From the id alone, a front can thus find the partition
+ * of a choice.
  */
 const partitionDigits = 3;
 
@@ -60,7 +60,7 @@ const digestOf = (question: InlineQuestion, user: number): string =>
     .update(JSON.stringify([question.query, question.offset, question.chat_type, user]))
     .digest('base64url');
 
-/** Returns the digests of a query: one for this person, and one for everybody. */
+/** Returns two digests of a query: one for the answer to this person, and one for an answer to everybody. */
 const digestsOf = (question: InlineQuestion, user: number) =>
   [digestOf(question, user), digestOf(question, 0)] as const;
 
@@ -155,7 +155,8 @@ export class InlineQueries {
     if (!/^\d{4,19}$/.test(id)) fail('query_too_old');
     const partition = keys.partitions.of(bot);
     const shown = pack(list);
-    // Refuses a message that Petrel cannot store. Later, the person who chooses the result cannot correct the message.
+    // Refuses a message that Petrel cannot store. The person who later chooses the result could not correct the
+    // message.
     for (const { content, markup } of messages.values()) {
       packContent(content);
       packMarkup(markup);

@@ -34,7 +34,7 @@ export class InlineWaits {
   }
 
   /**
-   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null if there is no answer in
+   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null if no answer arrives in
    * time, if the client disconnects, or if this node shuts down.
    */
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {

@@ -21,8 +21,8 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 const intervalMs = 1_000;
 /**
- * The maximum time between two checks for stale copies while no copy is stale. Normally each change refreshes its own
- * copies.
+ * The maximum time between two checks for stale copies while no copy is stale. The checks can be rare, because normally
+ * each change refreshes its own copies.
  */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
@@ -129,7 +129,7 @@ export class Sweep {
   /** Refreshes stale copies. Returns the number of refreshed copies. */
   async #sweepCopies(): Promise<number> {
     for (let sum = 0; ; ) {
-      // Refreshes inside the transaction that takes the row, so that a failed refresh keeps the row.
+      // Refreshes inside the transaction that takes the row. If the refresh fails, the row thus stays.
       const found = await takeStale(this.#context.db, intervalMs, batchMax, (row) => this.#refresh(row));
       sum += found;
       if (found < batchMax) return sum;

@@ -34,9 +34,10 @@ export class Batches {
   }
 
   /**
-   * Shows a chat action to people who are viewing the chat. `announced` is the kind of message that the action of a person
-   * announces. Channels do not show actions of people. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`,
-   * `not_group_member`, `not_channel_member`, `not_chat_member`, `cant_write_to_person`, `sending_not_permitted`.
+   * Shows a chat action to people who are viewing the chat. For the action of a person, `announced` is the kind of
+   * message that it announces. Channels do not show actions of people. Errors: `chat_not_found`, `cant_initiate`,
+   * `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`, `cant_write_to_person`,
+   * `sending_not_permitted`.
    */
   async showAction(chat: ChatRef, who: Sender, action: string, announced = '') {
     const { scripts, keys } = this.context;
@@ -82,12 +83,12 @@ export class Batches {
   }
 
   /**
-   * Returns messages by id, in the given order and with duplicates. The result is null for an id without a message.
-   * Does not load the messages that these messages reply to. Errors: `chat_not_found`, the errors for non-members.
+   * Returns messages by id, in the given order and with duplicates. The entry of an id without a message is null. Does
+   * not load the messages that these messages reply to. Errors: `chat_not_found`, the errors for non-members.
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Treats every caller as a person. A bot without access then cannot find out whether the user ever started it.
+    // Treats every caller as a person. A bot without access thus cannot find out whether the user ever started the bot.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
@@ -111,7 +112,7 @@ export class Batches {
     });
   }
 
-  /** Loads messages that a deletion found missing in Redis. Returns the ids without a message. */
+  /** Loads messages that the script of a deletion did not find in Redis. Returns the ids without a message. */
   async #fillMany(chat: ChatRef, cold: readonly string[], tickets: readonly string[]) {
     const ids = cold.map(Number);
     const filled = await this.readBack.messages(chat, ids, tickets);

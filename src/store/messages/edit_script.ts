@@ -6,7 +6,10 @@ import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
 import type { Sender } from './batches.js';
 import type { ReadBack } from './read_back.js';
 
-/** The new content of a message. For `caption` only the caption changes. For `media` the caption changes too. */
+/**
+ * The new content of a message. With `caption`, only the caption changes. With `media`, the media and the caption
+ * change.
+ */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -14,8 +17,8 @@ export type Edit =
       readonly markup: InlineKeyboard | null;
     }
   /**
-   * The new position of a live location, or null to stop it. If the call specifies a period, the live part of the
-   * object contains it.
+   * The new position of a live location, or null to stop it. If the call specifies a period, the field `live` of the
+   * object contains the period.
    */
   | { readonly what: 'location'; readonly content: Content | null; readonly markup: InlineKeyboard | null }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
@@ -34,8 +37,8 @@ export interface EditCall {
   /** The edit, or the token of the pending edit to apply. */
   readonly change: Edit | PendingToken;
   /**
-   * The owner of the bot if an edit within a second of the previous edit may become pending. Null if such an edit is
-   * refused.
+   * An edit may come less than a second after the previous edit. If it may then become pending, this is the owner of
+   * the bot. Null if it is refused.
    */
   readonly coalesceFor: number | null;
 }

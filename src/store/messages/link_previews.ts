@@ -1,6 +1,7 @@
 /**
- * Stores the previews of pages in Redis. The cache has a fixed number of slots. The hash of a URL determines its slot,
- * and a newer page replaces the page in its slot, so the cache never grows beyond its slots. Keys contain no URL.
+ * Stores the previews of pages in Redis. The cache has a fixed number of slots. The hash of a URL determines the slot
+ * of the page. A newer page replaces the page in its slot, so the cache never grows beyond its slots. Keys contain no
+ * URL.
  */
 import { createHash } from 'node:crypto';
 import { takeCalls } from '../core/buckets.js';
@@ -10,7 +11,7 @@ import { storeLimits as limits } from '../limits.js';
 
 /** The preview of a page. All texts are plain and short. */
 export interface LinkPreview {
-  /** The host of the page after redirects, with its port unless it is the default. */
+  /** The host of the page after redirects. Includes the port unless it is the default port. */
   readonly host: string;
   readonly title: string;
   readonly description?: string;
@@ -33,8 +34,8 @@ export function createLinkPreviews(context: StoreContext) {
 
   return {
     /**
-     * Returns the cached preview, null if the page is known to have none, or undefined if the cache does not have the
-     * page.
+     * Returns the cached preview, null if the page is known to have no preview, or undefined if the page is not in the
+     * cache.
      */
     async read(url: string): Promise<LinkPreview | null | undefined> {
       const { digest, partition, at } = placeOf(url);
@@ -43,7 +44,7 @@ export function createLinkPreviews(context: StoreContext) {
       const [own, preview] = unpack<Kept>(kept);
       return digest.equals(own) ? preview : undefined;
     },
-    /** Caches a preview, or the fact that a page has none. Caches nothing while Redis is full or unreachable. */
+    /** Caches a preview, or the fact that a page has no preview. Caches nothing while Redis is full or unreachable. */
     async keep(url: string, preview: LinkPreview | null): Promise<void> {
       const { digest, partition, at } = placeOf(url);
       const kept = pack([digest, preview] satisfies Kept);
@@ -52,7 +53,7 @@ export function createLinkPreviews(context: StoreContext) {
       const args = { kept, ttl_ms: String(ttl_ms) };
       await scripts.call('messages/keep_link_preview', partition, at, args).catch(() => {});
     },
-    /** Counts the load of a page against the person who caused it. Error: `too_many_requests`. */
+    /** Counts one load of a page against the person who caused the load. Error: `too_many_requests`. */
     take: (user: number) =>
       takeCalls(context, 'preview', user, {
         calls: limits.link_previews_per_person_max,

@@ -1,6 +1,6 @@
 /**
- * Shows drafts: texts that a bot is still writing in a direct chat (decision 0061). A draft is only in Redis, for a short
- * time. It is not a message, so it has no message id and is not part of the history.
+ * Shows drafts: texts that a bot is still writing in a direct chat (decision 0061). A draft is kept only in Redis, for
+ * a short time. A draft is not a message, so it has no message id and is not part of the history.
  */
 import { fail } from '../../errors.js';
 import { draftOf, type MessageDraft } from '../chats/shown_drafts.js';

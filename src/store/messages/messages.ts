@@ -33,7 +33,7 @@ export interface NewMessage {
   /** The message that this message replies to, or 0 if it is not a reply. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
-  /** Whether to send the message as an ordinary message if the message that it replies to no longer exists. */
+  /** Whether to send a reply as an ordinary message if the message that it replies to no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
@@ -52,7 +52,7 @@ const editErrors = {
   no_live: 'no_live_location_to_edit',
   wrong_period: 'live_period_wrong',
   not_modified: 'message_not_modified',
-  // Scripts refuse with this status only when they apply a due edit.
+  // Scripts return this status only when they apply a due edit.
   not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
 
@@ -81,7 +81,7 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     content: message.content,
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
-    // The script sets the following fields.
+    // The script overwrites the following fields.
     version: 0,
     date: 0,
     editedAt: 0,
@@ -145,7 +145,7 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits the message that `find` returns. The message must be in this partition. Does not call `find` if an earlier
+   * Edits the message that `find` returns. The message must be in `partition`. Does not call `find` if an earlier
    * attempt already made this edit.
    */
   async editFound(
@@ -162,8 +162,8 @@ export class Messages extends Batches {
 
   /**
    * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
-   * learn whether the chat exists. With `coalesceFor`, the owner of the bot, the edit may become pending. Errors: those
-   * of `edit`, `inline_message_invalid`.
+   * learn whether the chat exists. `coalesceFor` is the owner of the bot. If it is given, the edit may become pending.
+   * Errors: those of `edit`, `inline_message_invalid`.
    */
   async editInline(
     bot: Sender,
@@ -251,8 +251,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Makes one attempt to send, with one reply target. `request` makes a repeated attempt safe. With `keep`, a repeated
-   * attempt to send a single message returns the message even if the message has been deleted since.
+   * Makes one attempt to send, with one reply target. Because of `request`, the attempt can be repeated safely. With
+   * `keep`, a repeated attempt to send a single message returns the message even if it has been deleted since.
    */
   async #trySend(
     chat: ChatRef,
@@ -311,7 +311,7 @@ export class Messages extends Batches {
       coalesceFor = null,
     }: { readonly isInline?: boolean; readonly coalesceFor?: number | null } = {},
   ): Promise<EditedMessage> {
-    // A pending edit is stored only in Redis, so edits of durable calls never become pending.
+    // Never lets the edit of a durable call become pending, because a pending edit is stored only in Redis.
     const owner = this.context.durable ? null : coalesceFor;
     const call = { request, chat, editor, messageId, isInline, change, coalesceFor: owner };
     const result = await runEdit(this.context, this.readBack, call);

@@ -106,7 +106,7 @@ export class PendingEdits {
     }
   }
 
-  /** Applies an edit. Returns its place and token if it can never be applied. */
+  /** Applies an edit. If the edit can never be applied, returns its place and token. */
   async #applyOne({ place, token, editor, profile, isInline }: DueEdit): Promise<readonly string[]> {
     const [chat = '', messageId] = place.split(':');
     const call = {
@@ -119,7 +119,7 @@ export class PendingEdits {
       ...{ editor: { id: editor, isBot: true, profile }, change: { token }, coalesceFor: null },
     };
     try {
-      // The bot may have been suspended, deleted, or blocked since the edit was accepted.
+      // Checks the bot again, because it may have been suspended, deleted or blocked since the edit was accepted.
       if (!mayAct(await this.#auth.botById(editor))) return [place, token];
       const result = await runEdit(this.#context, this.#readBack, call);
       if (result.status === 'ok') this.#forwarder.follow(call.chat.id, result);

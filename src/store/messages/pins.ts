@@ -58,8 +58,8 @@ export function createPins(
   }
 
   /**
-   * Unpins a message. `what` is the id of the message that must be pinned, `any` for whichever message is pinned, or
-   * `all` to succeed even if no message is pinned.
+   * Unpins a message. `what` is the id of the message to unpin, which must be pinned. `any` unpins the pinned message.
+   * `all` does the same, but succeeds even if no message is pinned.
    */
   async function take(chat: ChatRef, who: Sender, what: number | 'any' | 'all'): Promise<void> {
     const at = sharedKeys(keys, chat, requestId(), who.id);

@@ -1,6 +1,6 @@
 /**
- * Loads records that a script found missing in Redis. Reads them from Postgres, stores them in Redis with the script's
- * fill ticket, and calls the script again.
+ * Loads records that a script found missing in Redis. Reads these records from Postgres, stores them in Redis with the
+ * script's fill ticket, and calls the script again.
  */
 import { type ErrorName, fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
@@ -47,7 +47,7 @@ export class ReadBack {
     place: Place,
     call: (token: string) => P,
   ): Promise<Exclude<Awaited<P>, { readonly status: Missing }>> {
-    // A call that finds everything in Redis creates no additional promise.
+    // Creates no additional promise for a call that finds everything in Redis.
     return call(this.#context.uniqueText()).then((result) =>
       result.status === 'ok' ? result : this.#persist(place, call, result),
     ) as never;

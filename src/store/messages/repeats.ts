@@ -1,7 +1,7 @@
 /**
  * Finds changes that an earlier attempt of a call under an idempotency key already made. Scripts recognise repeated
- * requests themselves. These lookups are needed for changes whose input may no longer exist, such as the source of a
- * forward, an upload, or an edited post.
+ * requests themselves. These lookups are needed for changes whose input may no longer exist. Examples of such input are
+ * the source of a forward, an upload, and an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -18,8 +18,8 @@ export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => t
 export type Repeats = ReturnType<typeof createRepeats>;
 
 /**
- * Creates functions that look up results of an earlier attempt. A function returns null if no earlier attempt made its
- * change. Only repeated calls cost a round trip.
+ * Creates functions that look up results of an earlier attempt. Each function returns null if no earlier attempt made
+ * the change. Only repeated calls take a round trip.
  */
 export function createRepeats(
   { scripts, keys, again, durable }: StoreContext,
@@ -61,7 +61,10 @@ export function createRepeats(
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    /** Returns the chat and the message id of a reaction's post. The post may have been deleted since then. */
+    /**
+     * Returns the chat and the message id of the post to which a reaction belongs. The post may have been deleted since
+     * then.
+     */
     reacted: (
       partition: number,
       request: string,

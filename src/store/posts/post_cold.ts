@@ -1,6 +1,6 @@
 /**
- * Loads data of posts from Postgres: missing records, a user's reactions, and further people for lists of reactors that
- * became too short.
+ * Loads three kinds of data of posts from Postgres: missing records, a user's reactions, and further people for lists
+ * of reactors that became too short.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -17,7 +17,7 @@ export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
 /**
- * How many pages may be loaded. The first page is not enough if all of its reactions were removed after Postgres was
+ * How many pages may be loaded. A further page is needed if all reactions of a page were removed after Postgres was
  * read.
  */
 const refillPagesMax = 5;
@@ -84,7 +84,7 @@ export class PostReadBack {
 
   /**
    * Extends the lists of reactors that have become shorter than the number of reactors to show. Returns false
-   * immediately if no list is too short. Otherwise resolves with true once the lists are extended.
+   * immediately if no list is too short. Otherwise resolves with true when the lists are extended.
    */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true> {
     const { reactorsListed } = this.#context;

@@ -2,7 +2,7 @@
  * Sends reaction counts of channel posts to the channels' bots, as `message_reaction_count` (behaviour §8). The counts
  * of a post become due one second after a reaction. The next sweep of any node then sends them. The counts of a post
  * are therefore sent at most once a second, and the last counts are always sent. If a node dies, the next sweep of
- * another node sends the counts.
+ * another node sends its counts.
  */
 import { ApiError } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
@@ -11,7 +11,7 @@ import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** The sender of reaction counts. It is neither a bot nor a person, so no permission is checked. */
+/** The sender of reaction counts. This sender is neither a bot nor a person, so no permission is checked. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys, uniqueText }: StoreContext, cold: PostReadBack) {
@@ -27,7 +27,7 @@ export function createPostCounts({ scripts, keys, uniqueText }: StoreContext, co
   }
 
   return {
-    /** Sends due counts. They stay due while the outbox is full. */
+    /** Sends due counts. The counts stay due while the outbox is full. */
     async tellCounts(partition: number) {
       const at = {
         meta: keys.meta(partition),

@@ -8,8 +8,8 @@ import type { Secrets } from '../core/secrets.js';
 export type PostIds = ReturnType<typeof createPostIds>;
 
 /**
- * The number of names in the cache. Verifying a name takes two digests, which cost this process more than all other
- * work for a reaction.
+ * The number of names in the cache. To verify a name, this process computes two digests, which take longer than all
+ * other work for a reaction.
  */
 const named_max = 10_000;
 

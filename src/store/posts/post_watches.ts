@@ -11,8 +11,8 @@ import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
 /**
- * Called when a post may have changed, with null or with the post's current version. The listener may already have seen
- * that version.
+ * Called when a post may have changed. The argument is the post's current version, or null if it is not known. The
+ * listener may already have seen that version.
  */
 export type PostListener = (version: number | null) => void;
 

@@ -49,7 +49,7 @@ const anyone = { id: 0, isBot: true } as const;
 
 const external = new WeakMap<object, Buffer>();
 
-/** Returns an external id in binary form, converted only once per cached person. */
+/** Returns an external id in binary form. Converts it only once per cached person. */
 function externalBytes(user: Pick<User, 'externalId'>): Buffer {
   const known = external.get(user);
   if (known) return known;
@@ -76,7 +76,7 @@ export class Posts {
     this.#repeats = repeats;
   }
 
-  /** Returns a post. Error: `post_not_found`, even if the post exists but `who` may not see it. */
+  /** Returns a post. Error: `post_not_found`, also if `who` may not see the post. */
   async find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
     assertPartition(this.#context, post);
     const state = await this.#read(post, who);
@@ -93,14 +93,14 @@ export class Posts {
   }
 
   /**
-   * Changes reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
+   * Changes reactions. To set or remove the same emoji again changes nothing. Errors: `post_not_found`,
    * `too_many_reactions`.
    */
   async react(post: number, user: Pick<User, 'id' | 'externalId'>, change: AnyChange): Promise<PostState> {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Checks here whether Redis is full. The script cannot check this, because removals must still work while Redis is
+    // Checks here whether Redis is full. The check is not in the script, because removals must work while Redis is
     // full. Each process refreshes the flag once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
@@ -134,7 +134,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Removes all reactions of a deleted person, even if the person could no longer see the post. */
+  /** Removes all reactions of a deleted person, even on posts that the person could no longer see. */
   async eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void> {
     try {
       await this.react(post, user, { what: 'erase' });
@@ -146,7 +146,7 @@ export class Posts {
 
   /**
    * Returns the users whose reactions are in Postgres, newest first, after `cursor`. If `emoji` is given, returns only
-   * its users. The cursor '' starts at the first user.
+   * users of this emoji. The cursor '' starts at the first user.
    */
   async reactors(post: number, emoji: string | undefined, cursor: string, limit: number) {
     const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
@@ -198,7 +198,8 @@ export class Posts {
       const isHidden = found.status === 'member_missing' && who.id === anyone.id;
       if (found.status === 'not_found' || isHidden) return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads from Postgres the reactions that Redis lacks. The result may lack changes that are made after the call.
+        // Loads the reader's own reactions from Postgres if Redis does not have them. The result may lack changes that
+        // are made during the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }

@@ -25,13 +25,13 @@ export interface NewPost {
 export interface ClaimedPost extends ScheduledPost {
   /** The seed of `Store.under` for each attempt to publish the post. */
   readonly seed: string;
-  /** Whether an attempt began so long ago that its request id may be forgotten. */
+  /** Whether an attempt began so long ago that Redis may have forgotten its request id. */
   readonly isUnknown: boolean;
 }
 
 /**
- * Packs a post with a file under the name `post`. Programs without files in scheduled posts then find no text, and refuse
- * to publish the post instead of publishing it without its file. Error: `entities_too_long`.
+ * Packs a post with a file under the name `post`. A program whose version does not support such files then finds no
+ * text. It refuses to publish the post, instead of publishing the post without its file. Error: `entities_too_long`.
  */
 function packPost(content: Content): Buffer {
   const bytes = packContent(content);
@@ -39,8 +39,8 @@ function packPost(content: Content): Buffer {
 }
 
 /**
- * Returns the content of a row, or content without a text if the row is corrupt. One corrupt row then stops neither the
- * other posts of a batch nor a list, and its own publication fails, because posts need a text or a file.
+ * Returns the content of a row, or content without a text if the row is corrupt. The other posts of a batch or a list
+ * are thus not affected. The publication of the corrupt post fails, because a post needs a text or a file.
  */
 function contentOf(bytes: Buffer): Content {
   try {
@@ -79,8 +79,8 @@ export function createScheduledPosts(context: StoreContext) {
   return {
     find,
     /**
-     * Schedules a post with uploaded files, of which `files` are the keys. `at` is Unix time in seconds. Returns null if
-     * the post was published or deleted in the meantime.
+     * Schedules a post. `files` are the keys of its uploaded files. `at` is Unix time in seconds. Returns null if the
+     * post was published or deleted in the meantime.
      */
     async add(
       chat: ChatRef,

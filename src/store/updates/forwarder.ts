@@ -22,26 +22,26 @@ import { type Queues, readEntry } from './queues.js';
 
 const valuesPerUpdate = 10;
 
-/** The minimum time between two retries of unreachable bots, if changes trigger the retries. */
+/** The minimum time between two retries of unreachable bots. Applies to retries that are triggered by changes. */
 const retryMs = 1_000;
 
-/** The run id of each partition's Redis at one instant, or null where Redis was unavailable. */
+/** For each partition, the run id of its Redis at one instant. Null if that Redis was unavailable. */
 type RunIds = ReadonlyArray<string | null>;
 
 interface Batch {
   readonly last: string;
   /**
-   * The run ids just before the batch was read. While bots are skipped, the run ids from before the first batch after
-   * the skip.
+   * The run ids just before the batch was read. While bots are skipped, these are the run ids from before the first
+   * batch in which a bot was skipped.
    */
   readonly runs: RunIds;
   readonly incarnation: number;
   readonly full: boolean;
-  /** The updates by bot. Each update has ten values, in the order of the script's arguments. */
+  /** The updates of the batch, by bot. Each update has ten values, in the order of the script's arguments. */
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** The unreachable bots, which are skipped. `passed` is the last entry that was forwarded to all other bots. */
+/** The unreachable bots. They are skipped. `passed` is the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
   readonly runs: RunIds;
@@ -51,8 +51,8 @@ interface Detour {
 }
 
 /**
- * Forwards the outbox of one partition. At most one call forwards it at a time. Between calls, the object remembers
- * which bots are unreachable.
+ * Forwards the outbox of one partition. At most one call forwards the outbox at a time. Between calls, this object
+ * remembers which bots are unreachable.
  */
 class Outbox {
   readonly #forwarder: Forwarder;
@@ -105,7 +105,7 @@ class Outbox {
   }
 
   /**
-   * Forwards one batch. Returns true if there may be more entries. Once forwarding to a bot has failed, later batches
+   * Forwards one batch. Returns true if there may be more entries. If forwarding to a bot has failed, later batches
    * skip this bot.
    */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
@@ -124,7 +124,7 @@ class Outbox {
         tried: this.#context.time.monotonic(),
       };
     } else {
-      // Has no effect once no bot is skipped, because the outbox is then read again from the start.
+      // Has no effect if no bot is skipped any more, because the outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -203,7 +203,8 @@ class Outbox {
   }
 
   /**
-   * Adds updates to a queue. Each update enters the queue once, even if several nodes add it. A deleted bot gets none.
+   * Adds updates to a queue. Each update enters the queue only once, even if several nodes add it. Updates for a
+   * deleted bot are dropped.
    */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>, runs: RunIds): Promise<void> {
     const { scripts, keys } = this.#context;
@@ -258,8 +259,8 @@ export class Forwarder {
   }
 
   /**
-   * After a change, forwards the outbox of this id's partition, or wakes the workers of the bot's queues. Each bit of
-   * `wake` stands for the queue of one slot. Returns immediately. The sweep retries failures.
+   * Call this after a change. Forwards the outbox of the id's partition, or wakes the workers of the bot's queues. Each
+   * bit of `wake` stands for the queue of one slot. Returns immediately. The sweep retries failures.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: number }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);

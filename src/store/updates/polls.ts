@@ -27,7 +27,7 @@ export interface PollRequest {
    * consumer does not poll for `leaseMs`, its chats may move to other consumers.
    */
   readonly consumer?: { readonly name: string; readonly leaseMs: number } | undefined;
-  /** Returns false once the token is no longer accepted. The poll then ends. */
+  /** Returns false if the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   readonly onGone: (listener: () => void) => void;
 }
@@ -35,7 +35,8 @@ export interface PollRequest {
 /** The stream pauses while it has `limit` unconfirmed updates. */
 interface StreamRequest extends Omit<PollRequest, 'timeout'> {
   /**
-   * The id of the last update that the client has, or 0. The stream sends the updates after this id, and confirms none.
+   * The id of the last update that the client has, or 0. The stream sends the updates after this id. It confirms no
+   * updates.
    */
   readonly lastSeen: number;
 }
@@ -54,17 +55,19 @@ type Waiting = Pick<PollRequest, 'consumer' | 'valid' | 'onGone'>;
 type Consumer = NonNullable<PollRequest['consumer']>;
 type Sent = SentUpdates | SharedUpdates;
 
-/** Begins a hint about a newer poll of one consumer. The name of the consumer follows. */
+/** The beginning of a hint about a newer poll of one consumer. The name of the consumer follows. */
 const consumerHint = 'p ';
 /**
- * A hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the name of the consumer
- * follow.
+ * A hint that says that updates were confirmed outside a poll. If a consumer confirmed the updates, a space and the
+ * name of the consumer follow.
  */
 const confirmedHint = 'c';
 /** The first byte of a hint about an update. A copy of the update may follow. */
 const updateHint = 0x75;
 
-/** The event that a poll or stream waits for. A hint that arrives during a step must not be missed. */
+/**
+ * The event that a poll or stream waits for. It is recorded, so that a hint that arrives during a step is not missed.
+ */
 type Wanted = 'updates' | 'confirmations' | 'client' | 'anything';
 
 /** A waiting poll. It sleeps until a check is requested. It ends when its client disconnects or its node shuts down. */
@@ -144,12 +147,12 @@ class Waiter {
   }
 }
 
-/** The wait that `updates/renew` returns for a consumer whose poll must make a step. */
+/** The value that `updates/renew` returns as the wait of a consumer whose poll must make a step. */
 const mustStep = -2;
 
 /**
- * Returns how long the poll of a consumer may wait if the next check of all polls may be a tick away. `wait` is the time
- * until the lease of another consumer ends, or -1. The next check sees leases that end later.
+ * Returns how long the poll of a consumer may wait until its next step. `wait` is the time until the lease of another
+ * consumer ends, or -1. The regular check of all polls may be a tick away, and handles all leases that end later.
  */
 const ownWait = (wait: number): number =>
   wait >= 0 && wait < limits.poll_tick_ms ? wait + 1 : Number.POSITIVE_INFINITY;
@@ -162,8 +165,8 @@ type Refusal = Exclude<
 >;
 
 /**
- * Returns whether a hint that announces no update may matter to a poll, or to a stream. While `isFull`, a stream waits for
- * confirmations.
+ * Returns whether a hint that announces no update may matter to a poll or stream. If `isFull` is true, the stream is
+ * waiting for confirmations.
  */
 function concerns(hint: Buffer, { consumer }: Waiter, isFull: boolean): boolean {
   const text = String(hint);
@@ -176,11 +179,13 @@ async function checkToken({ valid }: Waiting): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
 }
 
-/** The next step of a stream while its client has not accepted earlier updates yet: the stream sends nothing. */
+/**
+ * The next step of a stream whose client has not accepted earlier updates yet. In this step, the stream sends nothing.
+ */
 const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
 /**
- * Sends updates until the client accepts no more, or must first confirm some. A later step reads the other updates
+ * Sends updates until the client accepts no more, or must first confirm some. A later step reads the remaining updates
  * again.
  */
 async function sendAll(entries: readonly UpdateEntry[], sent: Sent, sink: UpdateSink): Promise<void> {
@@ -222,7 +227,7 @@ export class Polls {
 
   /**
    * Sends updates to a client as they are created, until the client disconnects or this node shuts down. Calls `begin`
-   * once the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
+   * when the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
    */
   async stream(bot: number, request: StreamRequest, begin: () => UpdateSink): Promise<void> {
     const { time, uniqueText } = this.#context;
@@ -313,7 +318,8 @@ export class Polls {
     const { bot, name } = waiter;
     if (sent instanceof SharedUpdates)
       return this.#consume(bot, name, first, request, request.consumer as Consumer, sent);
-    // This step replaces an earlier poll. If a queue is not being confirmed, the step removes its expired updates.
+    // This step replaces an earlier poll. If no updates are being confirmed, the step removes expired updates from the
+    // queue.
     if (first || sent.isFull()) await this.#check(bot, name, first, { ...request, limit: 1 });
     const result = await this.#read(waiter, sent.last, sent.room);
     if (result === undefined) return blockedStep;
@@ -324,15 +330,15 @@ export class Polls {
   }
 
   /**
-   * Performs a step of a stream whose client accepts nothing. Only checks whether the stream was replaced, and does not
-   * renew the lease of its consumer.
+   * Performs a step of a stream whose client accepts nothing. Only checks whether the stream was replaced. Does not
+   * renew the lease of the stream's consumer.
    */
   async #look(waiter: Waiter): Promise<Step> {
     await this.#read(waiter, 0, 0);
     return blockedStep;
   }
 
-  /** Reads the updates after `after`, or nothing for a consumer. Returns undefined if the step must be repeated. */
+  /** Reads the updates after `after`. Reads nothing for a consumer. Returns undefined if the step must be repeated. */
   async #read({ bot, name, consumer }: Waiter, after: number, limit: number) {
     const { scripts, keys } = this.#context;
     const at = {
@@ -432,19 +438,19 @@ export class Polls {
 
   /** Builds the step of a poll or stream from the result of its script. */
   #stepOf({ rows, wait, sharing, held, full, rest }: Consumed, first: boolean, sent?: SharedUpdates): Step {
-    // The regular check of all polls leaves out a stream that waits for confirmations.
+    // A stream that waits for confirmations is left out of the regular check of all polls.
     const waitMs = full ? Math.min(limits.poll_tick_ms, ownWait(wait)) : ownWait(wait);
     const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
     const entries = (rows as unknown[]).map(readUpdate);
     sent?.learn(held, entries.length, full, this.#context.time.monotonic());
-    // This step decided after which update the stream continues. If the client accepts none of these updates, the next
-    // step reads all unconfirmed ones. If there are no unconfirmed updates, `Last-Event-ID` says nothing about later
-    // updates.
+    // This step decided after which update the stream continues. If the client accepts none of the updates of this
+    // step, the next step reads all unconfirmed updates. If there are no unconfirmed updates, `Last-Event-ID` says
+    // nothing about later updates.
     if (sent !== undefined && first && (entries.length > 0 || held === 0)) sent.last = 0;
     return { entries, waitMs, pauseMs, more: rest };
   }
 
-  /** If the queue is missing, opens the queue. For any other refusal, throws the corresponding error. */
+  /** Opens the queue if it is missing. For any other refusal, throws the corresponding error. */
   async #afterRefusal(bot: number, status: Refusal): Promise<void> {
     switch (status) {
       case 'queue_missing':
@@ -487,7 +493,7 @@ export class Polls {
     }
   }
 
-  /** Registers a waiting poll, or a stream and its sent updates. Returns the function that removes it. */
+  /** Registers a waiting poll, or a stream with its sent updates. Returns the function that ends the registration. */
   #add(waiter: Waiter, request: Waiting, sent: Sent | null): () => void {
     const { time, keys } = this.#context;
     const { bot, name } = waiter;
@@ -497,8 +503,8 @@ export class Polls {
     if (sent) this.#streaming++;
     this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
-    // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
-    // for the subscription itself, which may take long while Redis is unreachable.
+    // Checks the queue as soon as the subscription is active, because hints about earlier updates were missed. Does not
+    // wait for the subscription itself, which may take long while Redis is unreachable.
     const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
       if (hint[0] === updateHint) waiter.onUpdate();
       else if (concerns(hint, waiter, sent?.isFull() ?? false)) requestCheck();

@@ -14,7 +14,7 @@ import { storeLimits as limits } from '../limits.js';
 
 export interface UpdateEntry {
   readonly updateId: number;
-  /** The id that receivers see. It differs from `updateId` if the update was replayed. */
+  /** The id that receivers see. This id differs from `updateId` if the update was replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** A message id, or the id of a callback query. */
@@ -63,7 +63,7 @@ export interface QueueInfo {
   readonly mask: number;
   /** The last failed delivery, if a webhook is set. The date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** The last time when a worker of this bot was found dead, Unix time in seconds. Null after a day. */
+  /** The last time at which a worker of this bot was found to have died, Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
   /** The number of updates that became dead letters. */
   readonly dead: number;
@@ -162,8 +162,8 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
       // The first call only reads the incarnation, which is never 0.
       let [known, settings] = [0, { mask: 0, hook: '', set: '', routes: nothing }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        // Each attempt starts at another value. In an earlier attempt, Redis may have opened the queue, assigned ids,
-        // and then lost both.
+        // Each attempt starts at another value. In an earlier attempt, Redis may have opened the queue and assigned
+        // ids, and then lost the queue and the ids.
         const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
         const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });
         if (result.status === 'ok') return true;

@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres as one msgpack array of binaries: the names and the values of the queue entry's fields
- * alternate.
+ * Encodes an update for Postgres as one msgpack array of binaries: the alternating names and values of the queue
+ * entry's fields.
  */
 import type { RouteRows } from '../../postgres/webhooks/dead_updates.js';
 import { pack, unpack } from '../core/codec.js';
@@ -25,8 +25,8 @@ function packLong(text: string): Buffer {
 }
 
 /**
- * Returns the last bytes of the records of a route's updates. A script packs dead letters, and `packUpdate` packs
- * delivered updates. The last field of each record is `l`, the slot of the route.
+ * Returns the bytes with which the record of each update of a route ends. A script packs dead letters, and `packUpdate`
+ * packs delivered updates. In both cases, the last field of the record is `l`, the slot of the route.
  */
 export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
   dead: Buffer.concat(['l', String(slot)].map(packLong)),

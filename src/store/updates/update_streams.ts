@@ -26,7 +26,7 @@ export class SentUpdates {
     this.#lastSeen = lastSeen;
   }
 
-  /** How many more updates the stream may send. The last of them may exceed the limit in bytes. */
+  /** How many more updates the stream may send. The last of these updates may exceed the limit in bytes. */
   get room(): number {
     return this.#bytes >= limits.script_read_bytes_max ? 0 : Math.max(0, this.#limit - this.#sent.length);
   }
@@ -52,8 +52,7 @@ export class SentUpdates {
 
   /** `oldest` is the oldest pending update, or 0 if there is none. `latest` is the newest update of the bot. */
   learn(oldest: number, latest: number): void {
-    // If the client names the id of an update that does not exist yet, the stream starts from the beginning and skips
-    // nothing.
+    // If the client names an update id that does not exist yet, the stream starts from the beginning and skips nothing.
     if (this.#lastSeen > latest) this.#lastSeen = 0;
     if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
     this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
@@ -91,14 +90,17 @@ export class SharedUpdates {
     this.last = id;
   }
 
-  /** `held` is the number of unconfirmed updates, of which `added` are new. `now` is the monotonic time in ms. */
+  /**
+   * `held` is the number of unconfirmed updates, and `added` is the number of new ones among them. `now` is the
+   * monotonic time in ms.
+   */
   learn(held: number, added: number, isFull: boolean, now: number): void {
     if (held === 0 || this.#held === 0 || held < this.#held + added) this.#confirmedAt = now;
     this.#held = held;
     this.#isFull = isFull;
   }
 
-  /** Returns whether the client has confirmed nothing for so long that it may have disappeared unnoticed. */
+  /** Returns whether the client has confirmed nothing for so long that it may have disappeared without notice. */
   isStalled(now: number): boolean {
     return now - this.#confirmedAt > limits.stream_confirm_ms_max;
   }

@@ -32,8 +32,8 @@ import { refused } from '../messages/refusals.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
 /**
- * A voter: the id, and the profile that the poll's bot gets with an answer. The profile is null if the bot gets no
- * updates.
+ * A voter: the id, and the profile that the poll's bot gets together with the vote. The profile is null if the bot gets
+ * no updates.
  */
 export interface Voter {
   readonly id: number;
@@ -105,7 +105,7 @@ export class Votes {
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
-      // Another process created a poll of this partition in the same millisecond.
+      // Another process has created a poll with this number, in the same partition and millisecond.
       await time.sleep(random.int(1, 20));
     }
     return fail('too_many_requests', { retry_after: 1 });
@@ -145,8 +145,8 @@ export class Votes {
   }
 
   /**
-   * Stores the person's vote. An empty list of options retracts it. The caller has checked that the person may see the
-   * poll and that the options exist. Errors: `poll_not_found`, `poll_closed`, `vote_final`.
+   * Stores the person's vote. An empty list of options retracts the vote. The caller has checked that the person may
+   * see the poll and that the options exist. Errors: `poll_not_found`, `poll_closed`, `vote_final`.
    */
   async cast({ id }: Pick<Poll, 'id'>, voter: Voter, options: readonly number[]): Promise<PollState> {
     const results = await this.#cast(Number(id), voter, 'vote', options);

@@ -1,6 +1,6 @@
 /**
- * Stores and loads webhook delivery attempts, which owners can see. They are only for diagnosis, so deliveries never
- * wait for them.
+ * Stores and loads webhook delivery attempts, which owners can see. Attempts are stored only for diagnosis, so
+ * deliveries never wait for this.
  */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
@@ -22,7 +22,9 @@ export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
   readonly route: string | undefined;
 }
 
-/** Reports that `append` failed in part. Only the attempts of the bots in this error were not stored. */
+/**
+ * Reports that `append` failed in part. The attempts of the bots in this error were not stored. All others were stored.
+ */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
   readonly refused: readonly rows.RefusedAttempt[];
@@ -64,8 +66,8 @@ const withRoute = ({ slot, ...row }: rows.AttemptRow, routes: readonly Route[]):
 });
 
 /**
- * Returns undefined for routes that cannot be decrypted, because an error here would refuse the attempts of other bots
- * too.
+ * Returns undefined for routes that cannot be decrypted. An error here would also prevent attempts of other bots from
+ * being stored.
  */
 const routeNames =
   (secrets: StoreContext['secrets']): RouteNames =>

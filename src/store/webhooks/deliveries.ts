@@ -1,6 +1,6 @@
 /**
- * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue. Except for
- * the queue of a route, it is also the id of the bot (`../core/queue_ids.ts`).
+ * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue. The queue of
+ * a bot has the same id as the bot, but the queue of a route has another id (`../core/queue_ids.ts`).
  */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
@@ -30,7 +30,10 @@ export interface Again {
   readonly deliveries: readonly Delivery[];
 }
 
-/** The values that a script returned (see the headers of the scripts). `wait` is null if no chat waits for a retry. */
+/**
+ * The values that a script returned. The headers of the scripts describe them. `wait` is null if no chat waits for a
+ * retry.
+ */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -48,7 +51,7 @@ export interface Step {
   /** The queue id up to which all updates are parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** The delivered updates. `parked` means that their chat was parked. */
+  /** The delivered updates of a chat. `parked` means that the chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
   /** Whether an earlier step with an unknown outcome acknowledged some of these updates. */
   readonly repeated: boolean;
@@ -172,8 +175,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**
-     * Finds bots of a partition that are due and not leased. The bots in `bots` must be woken. The bots in `unserved`
-     * were already woken, but no worker took them.
+     * Finds bots of a partition that are due and not leased. A worker must be woken for each bot in `bots`. For the
+     * bots in `unserved`, a worker was already woken, but no worker took them.
      */
     async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };

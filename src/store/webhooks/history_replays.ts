@@ -52,7 +52,7 @@ const names = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'] as const;
 const nothing = { reached: null, fed: 0, pending: 0, dead: 0 };
 const queueOf = (bot: number) => queueId(bot, ruleLimits.replay_slot);
 
-/** Updates in the order of their ids. If `isPart` is true, updates after `end` are missing. */
+/** Updates in the order of their ids. If `isPart` is true, updates after `end` were not read. */
 interface Source {
   readonly found: readonly Found[];
   readonly isPart: boolean;
@@ -60,8 +60,8 @@ interface Source {
 }
 
 /**
- * Reads the pending updates of a queue. Leaves out updates with a former id: they were replayed or moved, and the queue of
- * their target delivers them.
+ * Reads the pending updates of a queue. Leaves out updates with a former id. Such updates were replayed or moved, and
+ * the queue of their target delivers them.
  */
 function pendingIn([entries, more]: readonly [unknown[], number]): Source {
   const all = entries.map((entry) => {
@@ -72,7 +72,7 @@ function pendingIn([entries, more]: readonly [unknown[], number]): Source {
   return { found, isPart: Number(more) === 1, end: all.at(-1)?.id ?? 0 };
 }
 
-/** Merges the next updates of all sources, and returns the id up to which no update is missing. */
+/** Merges the next updates of all sources. Also returns the id up to which no update is missing. */
 function merged(sources: readonly Source[], last: number): { found: readonly Found[]; end: number } {
   const end = Math.min(last, ...sources.filter(({ isPart }) => isPart).map((source) => source.end));
   const byId = new Map(sources.flatMap(({ found }) => found.map((each) => [each.id, each] as const)));
@@ -110,7 +110,7 @@ export class HistoryReplays {
     return { partition: keys.partitions.of(bot), its: queueKeys(keys, bot) };
   }
 
-  /** Opens the queue of a replay, unless the replay was ended meanwhile. */
+  /** Opens the queue of a replay, unless the replay was ended in the meantime. */
   async #open(row: rows.ReplayRow): Promise<void> {
     const { id, bot, slot, from } = row;
     const { partition, its } = this.#at(bot);
@@ -157,7 +157,7 @@ export class HistoryReplays {
 
   async #end(row: rows.ReplayRow, cancelled: boolean): Promise<void> {
     const { reached, fed, dead, pending } = (await this.#progress(row)) ?? nothing;
-    // Updates that are still pending are dropped, so they do not count as delivered.
+    // Does not count pending updates as delivered, because they are dropped.
     const figures = { reached, fed: fed - pending, dead };
     await rows.endReplay(this.#db, row.bot, row.id, cancelled, figures);
     await this.#close(row);
@@ -171,12 +171,12 @@ export class HistoryReplays {
     return { ...row, route, reached, fed, pending, dead, error };
   }
 
-  /** Reads the next updates after the cursor, and the id up to which all updates were read. */
+  /** Reads the next updates after the cursor. Also returns the id up to which all updates were read. */
   async #next(row: rows.ReplayRow, after: number): Promise<{ found: readonly Found[]; end: number }> {
     const { bot, last, fromTime } = row;
     const slots = [0, ...(await this.#webhooks.routes(bot)).map(({ slot }) => slot)];
     const others = slots.filter((slot) => slot !== row.slot);
-    // Reads Redis first, because updates move from Redis to Postgres.
+    // Reads Redis before Postgres, because updates move from Redis to Postgres.
     const { found: raw } = await this.#read(bot, after, last, others);
     const { shards, keys } = this.#context;
     const stored = await rows.loadStored(
@@ -194,7 +194,10 @@ export class HistoryReplays {
     return merged(sources, last);
   }
 
-  /** Returns whether the target takes an update. Nobody waits for the answer to an old inline query. */
+  /**
+   * Returns whether the target takes an update. Old inline queries are left out, because nobody waits for their
+   * answers.
+   */
   async #filter({ bot, slot, fromTime }: rows.ReplayRow) {
     const kinds = kindsOf((await this.#queues.info(queueId(bot, slot))).mask);
     return ({ fields }: Found) => {
@@ -236,7 +239,7 @@ export class HistoryReplays {
   /** Starts a replay. Errors: `replay_running`, `unavailable`. */
   async start(bot: number, { slot, from, fromTime }: HistoryReplayAsk): Promise<HistoryReplay> {
     const last = await this.#newest(bot);
-    // A replay that has just ended may still be open.
+    // Closes the bot's replay that has just ended, because it may still be open.
     const ended = await rows.loadUnclosed(this.#db, bot);
     if (ended !== null) await this.#close(ended);
     const made = await rows.insertReplay(this.#db, { bot, slot, from, fromTime, last }, limits.replays_kept);
@@ -276,7 +279,8 @@ export class HistoryReplays {
       await this.#close(row);
       return false;
     }
-    // The queue may still have updates of the former owner, and the new owner can neither see nor cancel the replay.
+    // Ends the replay if the bot has a new owner. The queue may have updates of the former owner, and the new owner can
+    // neither see nor cancel the replay.
     const isOwned = await rows.isOfOwner(this.#db, row.id);
     if (isOwned && (await this.#progress(row)) === null) await this.#open(row);
     if (isOwned && (await this.#follow(row))) return true;

@@ -8,7 +8,7 @@ export type KeptUpdates = ReturnType<typeof createKeptUpdates>;
 
 export function createKeptUpdates({ shards, keys }: StoreContext) {
   return {
-    /** Stores updates. After an error, all of them may be stored again, because a repeat changes nothing. */
+    /** Stores updates. After an error, the caller may store all of them again, because a repetition changes nothing. */
     async append(updates: readonly KeptUpdate[]): Promise<void> {
       const divided = byShard(shards, updates, ({ bot }) => keys.partitions.of(bot));
       await Promise.all(

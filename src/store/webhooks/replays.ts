@@ -102,8 +102,8 @@ export class Replays {
   }
 
   /**
-   * Records a replay in the audit log. After a crash between the log entry and `replayNoted`, the log may contain the
-   * replay twice.
+   * Records a replay in the audit log. If the process dies between the log entry and `replayNoted`, the log may contain
+   * the replay twice.
    */
   async #note(
     bot: number,
@@ -142,8 +142,8 @@ export class Replays {
   }
 
   /**
-   * Returns dead letters, oldest first: at most `limit` and at most `bytes` bytes, but at least one. With `route`,
-   * returns only dead letters of this route.
+   * Returns dead letters, oldest first. Returns at most `limit` dead letters and at most `bytes` bytes, but at least
+   * one dead letter. With `route`, returns only dead letters of this route.
    */
   async list(bot: number, after: number, limit: number, bytes: number, route?: Route) {
     const [routes, { rows, more }] = await Promise.all([
@@ -167,7 +167,7 @@ export class Replays {
 
   /**
    * Queues updates again, oldest first, up to limits.replay_max. The audit log records `actor`. Fails with
-   * `too_many_requests` if a queue is too long, because the replay would drop its pending updates.
+   * `too_many_requests` if a queue is too long, because the replay would push out pending updates.
    */
   async replay(
     bot: number,

@@ -28,7 +28,7 @@ export function createRouteQueues(
       });
   }
 
-  /** Moves the updates of removed routes and installs the list. */
+  /** Moves the updates of removed routes, and then installs the list of routes. */
   async function install(bot: number, record: RouteRecord, version: number, active: boolean): Promise<void> {
     const at = { ...queueKeys(keys, bot), routes: keys.routes(bot) };
     const removed = record.removed.map(({ slot }) => String(slot));
@@ -52,8 +52,8 @@ export function createRouteQueues(
 
   return {
     /**
-     * First stops the deliveries of removed routes, then installs the list, then switches the webhooks of the routes.
-     * Routes that Redis has and Postgres does not know are removed too. `version` is the version of the bot's settings.
+     * Stops the deliveries of removed routes, installs the list, and switches the webhooks of the routes, in this
+     * order. Also removes routes that are in Redis but not in Postgres. `version` is the version of the bot's settings.
      * While `active` is false, nothing is delivered. Error: `unavailable`.
      */
     async apply(bot: number, record: RouteRecord, version: number, active: boolean): Promise<void> {

@@ -40,7 +40,7 @@ export interface WebhookSettings {
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
-  /** How failed deliveries are retried. Null, the default, is the usual schedule. */
+  /** How failed deliveries are retried. Null (the default) means the usual schedule. */
   readonly retry?: RetryPolicy | null;
 }
 
@@ -170,7 +170,7 @@ export class Webhooks {
     return this.#change(bot, none, { drop, mask: null }, (was) => was !== null);
   }
 
-  /** Deletes the webhook of a queue. Returns false if the version of the bot's settings has changed meanwhile. */
+  /** Deletes the webhook of a queue. Returns false if the version of the bot's settings has changed in the meantime. */
   async removeVersion(queue: number, version: number): Promise<boolean> {
     const bot = botOf(queue);
     if (queue === bot) return this.#change(bot, none, { drop: false, mask: null }, () => true, version);
@@ -179,14 +179,14 @@ export class Webhooks {
   }
 
   /**
-   * Returns the webhook of a replay's target for the queue of the replay, which uses fewer connections. Returns null for a
-   * suspended bot.
+   * Returns the webhook for the queue of a replay. It is the webhook of the replay's target, but with fewer
+   * connections. Returns null for a suspended bot.
    */
   async #findReplay(bot: number): Promise<Webhook | null> {
     const running = await loadRunning(this.#context.db, bot);
     if (running === null || (await this.#control.read('bot', bot))?.state !== undefined) return null;
     const { id, slot, started } = running;
-    // The slot of a deleted route may belong to another route.
+    // Checks the route itself, because the slot of a deleted route may now belong to another route.
     if (slot !== 0 && !routeAt(await this.routes(bot), slot, started * 1_000)) return null;
     const target = await this.find(queueId(bot, slot));
     if (target === null) return null;
@@ -251,8 +251,8 @@ export class Webhooks {
   }
 
   /**
-   * Deletes a route. Its pending updates are dropped, or move to the bot's own queue. Returns false if there is no route
-   * of this name, or if the settings of the bot have another version than `only`.
+   * Deletes a route. The pending updates of the route are dropped, or move to the bot's own queue. Returns false if
+   * there is no route of this name, or if the settings of the bot have another version than `only`.
    */
   async removeRoute(bot: number, name: string, drop: boolean, only: number | null = null): Promise<boolean> {
     const removed = await this.#changeRoutes(bot, name, 'webhook_route_deleted', only, (record, version) =>
@@ -277,8 +277,8 @@ export class Webhooks {
   }
 
   /**
-   * Completes a committed change. `dropped` is the version of the last change that requested to drop the queue, or 0 if
-   * none did.
+   * Completes a committed change. `dropped` is the version of the last change with a request to drop the queue, or 0 if
+   * there was none.
    */
   async refresh(bot: number, dropped: number) {
     await this.#control.refresh('webhook', bot);

@@ -14,7 +14,7 @@ export class ApiFailure extends Error {
 }
 
 export interface CallOptions {
-  /** The idempotency key. A repeated call with the same key takes effect once. */
+  /** The idempotency key. Calls with the same key take effect only once. */
   key?: string;
   /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
   as?: string;
@@ -38,7 +38,10 @@ interface UploadOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Does the same as `fetch`, and reports the progress of the body. Browsers report it only to XMLHttpRequest. */
+/**
+ * Does the same as `fetch`, and reports the progress of the upload. Uses XMLHttpRequest, because browsers report the
+ * progress only there.
+ */
 function upload(
   path: string,
   { method, headers, body, signal }: UploadOptions,
@@ -73,7 +76,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
     ? upload(path, given, onProgress)
     : fetch(path, { ...given, cache: 'no-store' }));
   const reply = (await answer.json().catch((error) => {
-    // The connection broke in the middle of the answer, so the outcome is unknown.
+    // Treats the outcome as unknown, because the connection broke in the middle of the answer.
     if (answer.ok) throw new TypeError('incomplete answer', { cause: error });
     return {};
   })) as {
@@ -114,7 +117,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** Returns a blob URL for a stored file. The URL is valid only in this page. Loads each file once. */
+/** Returns a blob URL for a stored file. The URL is valid only in this page. Loads each file only once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

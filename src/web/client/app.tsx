@@ -116,8 +116,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select');
 
 /**
- * Returns what a key opens. Recognises Ctrl+K by the position of the key, because other keyboard layouts have another
- * letter there.
+ * Returns what a key opens. Recognises Ctrl+K by the position of the key, because some keyboard layouts have another
+ * letter on that key.
  */
 function openedBy(event: KeyboardEvent): Opened | null {
   const { code, key, altKey, shiftKey, ctrlKey, metaKey, target } = event;
@@ -146,7 +146,7 @@ function KeyboardShortcuts() {
   );
 }
 
-/** Loads the code of notifications after the page was drawn, and starts it. Returns a cleanup function. */
+/** Loads the code for notifications after the page was drawn, and runs this code. Returns a cleanup function. */
 function startPushLater(): () => void {
   let isHere = true;
   let end = () => {};
@@ -154,7 +154,7 @@ function startPushLater(): () => void {
     ({ startPush }) => {
       if (isHere) end = startPush();
     },
-    // Without the code, this window has no notifications until it is loaded again.
+    // If the code cannot be loaded, this window has no notifications until it is reloaded.
     () => {},
   );
   return () => {

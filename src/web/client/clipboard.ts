@@ -13,7 +13,7 @@ export async function copyText(text: string): Promise<void> {
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'sr-only';
-  // The text field must be inside the open dialog, because nothing outside of it can be selected.
+  // The text field must be inside the open dialog, because text outside of the dialog cannot be selected.
   (document.querySelector('dialog[open]') ?? document.body).append(area);
   area.select();
   const done = document.execCommand('copy');

@@ -16,7 +16,7 @@ interface Varying {
 let reasons: Readonly<Record<string, WordKey>> = {};
 let varying: readonly Varying[] = [];
 
-// Loads the translations after the page. Until then, and if they cannot be loaded, errors keep the text of the service.
+// Loads the translations after the page. As long as they are not loaded, errors keep the text of the service.
 import('./reasons.js').then(
   (loaded) => {
     reasons = loaded.reasons;
@@ -29,7 +29,7 @@ import('./reasons.js').then(
 );
 
 export function reasonOf(error: unknown): string {
-  // Uses our own text. The text of a `fetch` error is in the browser's language.
+  // Uses our own text, because the text of a `fetch` error is in the browser's language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;

@@ -1,11 +1,11 @@
-/** Finds the words of a search in a text, to highlight them. Compares texts like the service. */
+/** Finds the words of a search in a text, to highlight them. Compares texts in the same way as the service. */
 
 export interface Piece {
   readonly text: string;
   readonly isFound: boolean;
 }
 
-/** Returns the text in lower case with the same length, so that positions stay valid. */
+/** Returns the text in lower case. The length stays the same, so that positions stay valid. */
 const folded = (text: string): string => {
   const lower = text.toLowerCase().replaceAll('ς', 'σ');
   if (lower.length === text.length) return lower;
@@ -18,7 +18,9 @@ export const wordsOf = (query: string): string[] => [
   ...new Set(query.split(/\s+/u).filter(Boolean).map(folded)),
 ];
 
-/** How much text a snippet keeps before the first match, and how long a snippet is, in UTF-16 code units. */
+/**
+ * How much text before the first match is part of a snippet, and how long a snippet is. Both are in UTF-16 code units.
+ */
 const before_max = 24;
 const snippet_max = 160;
 

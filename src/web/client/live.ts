@@ -14,7 +14,7 @@ export interface LiveOptions<E extends Events> {
   /** Whether to report this window as being in the background. The service then sends push notifications. */
   readonly tellsUnseen?: boolean;
   on(...event: LiveEvent<E>): void;
-  /** Called with true when events arrive, and with false when the stream is broken. */
+  /** Called with true when events arrive, and with false when the stream breaks. */
   state(open: boolean): void;
 }
 
@@ -30,7 +30,7 @@ const unseen_ms = 3_000;
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;
-  /** Aborting this signal ends everything that `close` must end. */
+  /** `close` aborts this signal, which ends everything that must end. */
   readonly #end = new AbortController();
   #lastId = '';
   #unseen: boolean;
@@ -102,7 +102,8 @@ export class LiveStream<E extends Events> {
         came = true;
         if (event === 'ready') state(true);
         on(...([event ?? 'message', JSON.parse(data)] as LiveEvent<E>));
-        // Stores the id only after the event was handled. The service therefore resends an event that was not handled.
+        // Stores the id of an event only after the event was handled, so that the service resends an event that was not
+        // handled.
         if (id) this.#lastId = id;
       },
     });

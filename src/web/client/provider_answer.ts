@@ -6,7 +6,7 @@ import { go } from './route.js';
 
 const key = 'petrel.sign_in';
 
-/** What a tab remembers while its person is at the provider. */
+/** What a tab remembers while the person is at the provider. */
 interface Left {
   readonly hash: string;
   readonly keep: boolean;
@@ -28,7 +28,7 @@ function take() {
   const query = location.search.slice(1);
   const { hash, keep } = takeLeft();
   history.replaceState(null, '', location.pathname);
-  // Only the fragment changes, so the address stays one of this page.
+  // Changes only the fragment, so that the address still leads to this page.
   if (hash.startsWith('#/')) go(hash.slice(2));
   return { query, keep };
 }

@@ -35,7 +35,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned notifications on in this browser. Only this person gets notifications here. */
+/** The person who turned notifications on in this browser. Only this person gets notifications in this browser. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -44,7 +44,9 @@ const owner = {
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
-/** Waits until the worker is active. There is no `controllerchange` event, because the worker controls no page. */
+/**
+ * Waits until the worker is active. Does not wait for a `controllerchange` event, because the worker controls no page.
+ */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
   if (active || !coming) return Promise.resolve();
@@ -94,8 +96,8 @@ async function leave(token: string): Promise<void> {
   const present = await known();
   if (!present) return;
   const { endpoint } = present;
-  // Uses the token of the person who signs out. If this token is no longer valid, its subscriptions are already
-  // removed.
+  // Uses the token of the person who signs out. If this token is no longer valid, the service has already removed its
+  // subscriptions.
   await Promise.allSettled([
     call('DELETE', '/api/me/push', { endpoint }, { as: token }),
     present.unsubscribe(),

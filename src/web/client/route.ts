@@ -3,8 +3,8 @@ import { Cell } from './signal.js';
 
 export interface Route {
   /**
-   * The name of the page: `chat`, `bot` (a bot that is not started), `person`, `bots`, `settings` or another name. It is ''
-   * if no page is open, and `archive` if only the list of archived chats is open.
+   * The name of the page: `chat`, `bot` (a bot that is not started), `person`, `bots`, `settings` or another name. The
+   * name is '' if no page is open, and `archive` if only the list of archived chats is open.
    */
   readonly page: string;
   readonly id: string;

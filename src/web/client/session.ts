@@ -7,7 +7,7 @@ import type { Self } from './types.js';
 
 const key = 'petrel.token';
 
-/** If the browser forbids storage, the person is signed in until the page is closed. */
+/** If the browser forbids storage, the person stays signed in until the page is closed. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(key);
@@ -21,7 +21,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(key);
     else storage().setItem(key, token);
   } catch {
-    // If storage is missing, the person is signed in until the page is closed.
+    // If storage is missing, the person stays signed in until the page is closed.
   }
 }
 
@@ -59,7 +59,7 @@ const tell = (message: TabMessage) => tabs?.postMessage(message);
 
 const demoKey = 'petrel.demo';
 
-/** Whether this browser offers demo people. With demo people, each window may show another person. */
+/** Whether this browser offers demo people. If so, each window may show another person. */
 function isDemo(): boolean {
   try {
     return localStorage.getItem(demoKey) !== null;
@@ -68,10 +68,7 @@ function isDemo(): boolean {
   }
 }
 
-/**
- * How long a background tab waits before it answers. A visible tab, in which a link may have been opened, thus answers
- * first.
- */
+/** How long a background tab waits before it answers. A visible tab thus answers first. */
 const background_ms = 50;
 const answer_ms_max = 250;
 
@@ -119,7 +116,7 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
 
 /** The work to do with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
-/** How long this work may take before the session is ended, and how long until the page is loaded again. */
+/** How long this work may take before the session is ended, and how long it takes until the page is loaded again. */
 const work_ms_max = 1_000;
 const leaving_ms_max = 2_000;
 
@@ -129,7 +126,7 @@ const within = (ms: number, work: Promise<unknown>): Promise<unknown> =>
 /** Ends the session at the service too. A token that is not a session stays valid. */
 async function endSession(secret: string): Promise<void> {
   const headers = { Authorization: `Bearer ${secret}` };
-  // The page is loaded again soon, and must not cancel this call.
+  // Keeps this call alive, because the page is loaded again soon and would otherwise cancel the call.
   await fetch('/api/me/session', { method: 'DELETE', headers, keepalive: true }).catch(() => {});
 }
 
@@ -142,7 +139,10 @@ export function signOut(isValid = true): void {
   leave(isValid ? last.then(() => endSession(secret)) : last);
 }
 
-/** Whether the session has ended and the page is about to be loaded again. What a person types now would be lost. */
+/**
+ * Whether the session has ended and the page is about to be loaded again. If so, everything that the person types now
+ * would be lost.
+ */
 export let isLeaving = false;
 
 /** Ends the session in this tab, after the last work with the token. */

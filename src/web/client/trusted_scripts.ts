@@ -1,4 +1,6 @@
-/** Creates the URLs of worker scripts. The Content-Security-Policy allows only the policy of this file. */
+/**
+ * Creates the URLs of worker scripts. The Content-Security-Policy allows only the Trusted Types policy of this file.
+ */
 type Create = (url: string) => string;
 type Factory = {
   createPolicy(name: string, rules: { createScriptURL: Create }): { createScriptURL: Create };

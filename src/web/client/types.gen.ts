@@ -666,7 +666,7 @@ export type AdminCall = {
   times: number;
 };
 
-/** A bot or person that an administrator’s search found. */
+/** A bot or person in the results of an administrator’s search. */
 export type FoundAccount = {
   type: "bot" | "person";
   id: number;
@@ -997,7 +997,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. Or, in a chat of two people, one person blocked or unblocked the other. Read the chat again. */
+/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. Read the chat again. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;

@@ -36,8 +36,8 @@ const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
 /**
- * Returns the language of the account. If there is none, returns the language chosen in this browser, or the language
- * of the browser.
+ * Returns the language of the account. If there is none, returns the language that was chosen in this browser. If none
+ * was chosen, returns the language of the browser.
  */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
@@ -73,8 +73,8 @@ export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * Formats a date. If the browser lacks the month names of a language, it would use the names of another language. Use
- * `inDigits` for these languages.
+ * Formats a date. Use `inDigits` for a language whose month names the browser lacks. Otherwise the browser would use
+ * the names of another language.
  */
 function format(
   name: string,

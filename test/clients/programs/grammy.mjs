@@ -6,7 +6,8 @@ const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;
 const withHeaders = (url, init) => {
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(JSON.parse(HEADERS))) headers.set(name, value);
-  // grammY passes a signal of its own, and newer versions of Node.js accept only theirs.
+  // Passes a signal of Node.js instead of the signal of grammY, because newer versions of Node.js accept only their own
+  // signals.
   const aborting = new AbortController();
   init.signal?.addEventListener('abort', () => aborting.abort());
   return fetch(url, { ...init, headers, signal: aborting.signal });

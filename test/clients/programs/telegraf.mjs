@@ -5,7 +5,7 @@ import { message } from 'telegraf/filters';
 
 const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;
 
-/** Sets headers, for which Telegraf has no option. */
+/** Sets headers through the agent, because Telegraf has no option for headers. */
 class HeaderAgent extends Agent {
   addRequest(request, ...rest) {
     for (const [name, value] of Object.entries(JSON.parse(HEADERS))) request.setHeader(name, value);

@@ -1,5 +1,5 @@
 /**
- * Writes random trees of entities in a parse mode and parses the result, which must have the same text and entities.
+ * Writes random trees of entities in a parse mode and parses the result. The parsed text and entities must be the same.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -66,7 +66,7 @@ const valuesOf = (type: EntityType): fc.Arbitrary<Partial<Entity>> => {
 const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tree> =>
   fc.record({ type: fc.constant(type), values: valuesOf(type), content }, { noNullPrototype: true });
 
-/** Marks of these two types need text between them, because they would merge otherwise. */
+/** Marks of these two types need text between them. Otherwise they would merge. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
 /**
@@ -88,7 +88,7 @@ function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> 
     );
 }
 
-/** Generates texts with trees between them, or a single tree, which gives two entities with the same range. */
+/** Generates texts with trees between them, or a single tree. A single tree gives two entities with the same range. */
 function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Content> {
   const text = piece(true);
   const leaf = text.map((only): Content => [only]);

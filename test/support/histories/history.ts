@@ -6,12 +6,18 @@ export interface Operation<I = unknown, O = unknown> {
   /** The object that the call concerns. Objects are checked independently of each other. */
   readonly key: string;
   readonly input: I;
-  /** The answer, or null if the outcome is unknown: the call may take effect at any later time, or never. */
+  /**
+   * The answer, or null if the outcome is unknown. A call with an unknown outcome may take effect at any later time, or
+   * never.
+   */
   readonly output: O | null;
   readonly invokedAt: number;
-  /** Infinity if the outcome is unknown. */
+  /** The time of the answer. Infinity if the outcome is unknown. */
   readonly answeredAt: number;
-  /** A call with an unknown outcome takes no effect after this time. If absent, it may take effect at any time. */
+  /**
+   * A call with an unknown outcome takes no effect after this time. If this is absent, the call may take effect at any
+   * time.
+   */
   readonly effectBy?: number;
 }
 
@@ -23,8 +29,7 @@ export class History {
 
   /**
    * Makes a call and records it. `run` returns the answer, null if the outcome is unknown, or undefined if the call was
-   * not sent. Calls that were not sent are omitted, and so are calls with an unknown outcome that change nothing
-   * (`reads`).
+   * not sent. Omits calls that were not sent. Also omits calls with an unknown outcome that change nothing (`reads`).
    */
   async record<O>(
     { client, key, input, reads = false }: { client: string; key: string; input: unknown; reads?: boolean },
@@ -53,7 +58,7 @@ export function byKey<I, O>(operations: readonly Operation<I, O>[]): Map<string,
   return groups;
 }
 
-/** Describes an operation in one line. Times count from `start`. */
+/** Describes an operation in one line. The times in it are relative to `start`. */
 export function describe(operation: Operation, start = 0): string {
   const at = (ms: number) => (Number.isFinite(ms) ? (ms - start).toFixed(1) : 'never');
   const { client, input, output, invokedAt, answeredAt } = operation;

@@ -1,4 +1,4 @@
-/** Tests the checker of histories on histories whose verdict is known. */
+/** Tests the checker of histories with histories whose verdict is known. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { numbersFrom } from '../workload.js';
@@ -120,8 +120,8 @@ describe('a register', () => {
   });
 
   /**
-   * Tries every order of the operations with an answer and every choice of the others. `time` is the earliest possible
-   * time of the last operation.
+   * Tries every order of the operations that have an answer, together with every subset of the other operations. `time`
+   * is the earliest possible time of the last operation.
    */
   function isLinearizable(
     state: string,
@@ -386,7 +386,7 @@ describe('edits', () => {
       read(502, 503, 'a'),
       edit(1_000, 1_002, 'b'),
       read(1_003, 1_004, 'b'),
-      // The second edit was stored near the time of its answer.
+      // The second edit was stored shortly before its answer.
       edit(1_500, 3_200, 'c'),
       edit(1_500, 3_300, 'd'),
     ];

@@ -1,16 +1,18 @@
 /**
  * Decides whether a history of concurrent calls is linearizable. A history is linearizable if all calls can be put in
- * one order, each at a time between its call and its answer. In this order, a sequential model must give the same
- * answers. The search uses the algorithm of Wing and Gong with the memoisation of Lowe. Each key is checked separately.
+ * one order. In this order, each call takes effect at a time between its start and its answer. In this order, a
+ * sequential model must give the same answers. The search uses the algorithm of Wing and Gong with the memoisation of
+ * Lowe. Each key is checked separately.
  */
 import { byKey, describe, type Operation } from './history.js';
 
-/** The model of an object with one caller at a time. It never changes a state in place. */
+/** The model of an object that has one caller at a time. A model returns new states and never modifies a state. */
 export interface Model<I, O, S> {
   readonly start: S;
   /**
    * Returns the state after the operation, or null if the model does not allow its answer in this state. If the answer
-   * is unknown, returns the state after the operation has taken effect, or null if it can have no effect here.
+   * is unknown, returns the state after the operation has taken effect. Returns null if the operation cannot take
+   * effect in this state.
    */
   step(state: S, operation: Operation<I, O>): S | null;
   /** Returns a text that is equal for equal states. */
@@ -24,14 +26,17 @@ export interface Verdict {
   readonly operations: number;
   readonly unknown: number;
   readonly steps: number;
-  /** The longest order that was found, and the calls that do not fit. Empty unless the result is `violation`. */
+  /**
+   * The longest order that was found, and the calls that do not fit. The text is empty unless the result is
+   * `violation`.
+   */
   readonly explanation: string;
 }
 
 export interface Bounds {
-  /** The maximum number of operations of one key. */
+  /** The maximum number of operations on one key. */
   readonly operations_max: number;
-  /** The maximum number of applications of the model for one key. */
+  /** How many times the model may be applied for one key. */
   readonly steps_max: number;
 }
 
@@ -40,11 +45,14 @@ const bounds: Bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 /** A set of operations, the order in which they are applied, and the state after the last one. */
 interface Node<S> {
   readonly state: S;
-  /** The index of the first answered operation that is not in the set. */
+  /** The index of the first operation that has an answer and is not in the set. */
   readonly first: number;
-  /** The indices after `first` of the answered operations in the set, ascending. */
+  /** The indices, above `first`, of the operations in the set that have an answer. In ascending order. */
   readonly ahead: readonly number[];
-  /** The indices of the operations in the set that have an unknown outcome and could still take effect, ascending. */
+  /**
+   * The indices of the operations in the set that have an unknown outcome and could still take effect. In ascending
+   * order.
+   */
   readonly used: readonly number[];
   /** The earliest possible time of the last operation. */
   readonly time: number;
@@ -77,7 +85,7 @@ class Search<I, O, S> {
     for (;;) {
       const node = stack.pop();
       if (!node) return 'violation';
-      // Calls with an unknown outcome may be missing in the order, because they may never take effect.
+      // The order may lack calls with an unknown outcome, because they may never take effect.
       if (node.first === this.#answered.length) return 'linearizable';
       if (this.#size(node) > this.#size(this.#longest)) this.#longest = node;
       for (const next of this.#successors(node)) {
@@ -132,7 +140,7 @@ class Search<I, O, S> {
     const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
-      // Of several equal calls, tries only the earliest, because it can take the place of the other calls.
+      // If several calls are equal, tries only the earliest, because it can take the place of any other.
       const input = JSON.stringify(operation.input);
       if (tried.has(input)) continue;
       tried.add(input);

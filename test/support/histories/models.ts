@@ -1,4 +1,4 @@
-/** The sequential models of the objects whose histories are checked. */
+/** Defines the sequential models of the objects whose histories are checked. */
 import type { Operation } from './history.js';
 import type { Model } from './linearizable.js';
 
@@ -31,7 +31,7 @@ export const register: Model<RegisterInput, string | boolean, string> = {
 /** The id of the pinned message in a chat, or 0 if there is none. */
 export type PinCall =
   | { readonly what: 'pin'; readonly message: number }
-  /** Unpins this message. Without `message`, unpins whichever message is pinned. */
+  /** Unpins this message. Without `message`, unpins the message that is pinned. */
   | { readonly what: 'unpin'; readonly message?: number }
   | { readonly what: 'unpinAll' }
   | { readonly what: 'read' };
@@ -65,8 +65,9 @@ export const pins: Model<PinInput, PinOutput, number> = {
 
 /**
  * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change
- * shows the post at one moment between the change and the answer. If a change is repeated after a lost reply, its
- * answer also shows changes that others made meanwhile. A change with an answer therefore has a second step, `shown`.
+ * shows the post at one moment between the change and the answer. If a change is repeated after a lost reply, the
+ * answer also shows changes that others made in the meantime. A change with an answer therefore has a second step,
+ * `shown`.
  */
 export type ReactionInput =
   | { readonly what: 'set'; readonly person: string; readonly emoji: string }
@@ -84,7 +85,7 @@ export interface ReactionOutput {
 interface ReactionState {
   /** The reactions as sorted pairs of an emoji and a person. */
   readonly pairs: readonly string[];
-  /** The calls whose change was made but that were not answered yet, ascending. */
+  /** The calls whose change was made but that are not answered yet, in ascending order. */
   readonly open: readonly number[];
 }
 
@@ -119,7 +120,7 @@ export function reactionSteps(
   return [operation, { ...operation, input: { what: 'shown', person: input.person, call } }];
 }
 
-/** Emoji contain no space, but names of people may. */
+/** Splits at the first space, because emoji contain no space but names of people may. */
 function splitPair(pair: string): readonly [string, string] {
   const space = pair.indexOf(' ');
   return [pair.slice(0, space), pair.slice(space + 1)];
@@ -164,8 +165,8 @@ export const ownership = (owner: string): Model<OwnerInput, boolean, string> => 
 });
 
 /**
- * The token of a bot. A replacement has two steps, both between its call and its answer. After the first step, each of
- * the two tokens may work or not. After the second one, only the new token works.
+ * The token of a bot. A replacement has two steps, both between the call and the answer. After the first step, each of
+ * the two tokens may work or not. After the second step, only the new token works.
  */
 export type TokenInput =
   | { readonly what: 'begin' | 'end'; readonly token: string }
@@ -233,7 +234,7 @@ export const edits = (text: string, intervalMs: number): Model<EditInput, EditOu
       const shown = output === null || (typeof output === 'object' && output.text === state.text);
       return shown ? { ...state, now } : null;
     }
-    // A message that was never edited can be edited immediately.
+    // Does not allow this answer for a message that was never edited, because such a message can be edited immediately.
     if (output === 'too_often') return Number.isFinite(state.editedAt) ? { ...state, now } : null;
     const editedAt = Math.max(now, state.editedAt + intervalMs);
     return editedAt <= answeredAt ? { text: input.text, editedAt, now: editedAt } : null;

@@ -1,8 +1,8 @@
 /**
  * Changes the code of the process that preloads this file (`--import`). MUTATIONS is a JSON array of a file, a regular
  * expression, and the text that replaces its first match. The file is a script, or `dist/main` for all parts of the
- * program. Throws if a script has no match. For `dist/main`, the caller must check that some part of the program has a
- * match.
+ * program. Throws if a script has no match. For `dist/main`, the caller must check that at least one part of the
+ * program has a match.
  */
 import fs from 'node:fs';
 import { register, syncBuiltinESMExports } from 'node:module';
@@ -36,5 +36,5 @@ fs.readFileSync = (path, ...rest) => {
   return typeof read === 'string' && String(path).endsWith('.lua') ? mutated(String(path), read) : read;
 };
 syncBuiltinESMExports();
-// The thread of the loader loads this file too.
+// Registers the loader only in the main thread, because the loader's own thread loads this file too.
 if (!new URL(import.meta.url).search) register(`${import.meta.url}?loader`);

@@ -1,4 +1,4 @@
-/** Tests the checker of a bot's updates on arrivals whose verdict is known. */
+/** Tests the checker of a bot's updates with arrivals whose verdict is known. */
 import { expect, test } from 'vitest';
 import { type Arrival, arrivalsOf, checkUpdates, type UpdateRules } from './updates.js';
 

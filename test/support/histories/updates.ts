@@ -1,4 +1,7 @@
-/** Checks the updates that a bot received: no gap, no repeat except announced ones, and order within each chat. */
+/**
+ * Checks the updates that a bot received. There must be no gap, no repetition that was not announced, and no wrong
+ * order within a chat.
+ */
 
 /** An update in the order of arrival. */
 export interface Arrival {
@@ -13,14 +16,14 @@ export interface Arrival {
 
 /** A successful call of getUpdates, in the order of calls. */
 export interface Poll {
-  /** The highest offset that this call or an earlier one sent, even if the earlier one was not answered. */
+  /** The highest offset that this call or an earlier call sent. The earlier call may not have been answered. */
   readonly offset: number;
   readonly updates: readonly Omit<Arrival, 'announced'>[];
 }
 
 /**
  * Returns the updates that the polls received, in order. A poll confirms the updates with ids below its offset. All
- * others may come again.
+ * other updates may be returned again.
  */
 export const arrivalsOf = (polls: readonly Poll[]): Arrival[] =>
   polls.flatMap(({ offset, updates }) => updates.map((each) => ({ ...each, announced: each.id >= offset })));
@@ -28,12 +31,12 @@ export const arrivalsOf = (polls: readonly Poll[]): Arrival[] =>
 export interface UpdateRules {
   /** Polls return updates in the order of their ids. Webhooks keep only the order of each chat. */
   readonly ordered: 'bot' | 'chat';
-  /** The maximum number of times that the ids may skip `skipLeast` or more: one for each restart of Redis. */
+  /** How many times the ids may skip `skipLeast` ids or more. One such skip is allowed for each restart of Redis. */
   readonly skips: number;
   readonly skipLeast: number;
-  /** The texts of messages that were acknowledged, and must arrive. */
+  /** The texts of messages that were acknowledged. They must arrive. */
   readonly acknowledged: readonly string[];
-  /** The texts of all messages that were attempted. Nothing else may arrive. */
+  /** The texts of all messages that were attempted. No other text may arrive. */
   readonly attempted: ReadonlySet<string>;
 }
 

@@ -111,7 +111,7 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
-  /** Clears the typed text, because the text must confirm only the action for which it was typed. */
+  /** Clears the typed text, because a text confirms only the action for which it was typed. */
   const ask = (what: 'transfer' | 'delete') => {
     setTyped('');
     setAsking(what);

@@ -94,7 +94,7 @@ function Target({ route, routes, hasWebhook, choose }: TargetProps) {
   );
 }
 
-/** The form of a new replay, and the latest replays. The last part is read again while a replay is running. */
+/** The form of a new replay, and the latest replays. The list of replays is read again while a replay is running. */
 export default function Replays({
   base,
   routes,

@@ -1,4 +1,4 @@
-/** Finds the parts of code that have a colour. Only the worker loads this file and the library behind it. */
+/** Finds the parts of code that have a colour. Only the worker loads this file and the highlighting library. */
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';
 import cpp from 'highlight.js/lib/languages/cpp';

@@ -3,7 +3,7 @@ import { scriptUrl } from '../trusted_scripts.js';
 import type { Part } from './colours.js';
 import { languageOf } from './languages.js';
 
-/** The part of a Worker that the highlighter needs. */
+/** The members of a Worker that the highlighter needs. */
 export interface Colourist {
   postMessage(job: { readonly language: string; readonly code: string }): void;
   onmessage: ((event: { readonly data: readonly Part[] }) => void) | null;
@@ -18,7 +18,7 @@ interface Job {
   readonly done: (parts: readonly Part[] | null) => void;
 }
 
-/** How long the worker may take for one code. Malicious code can take long. */
+/** How long the worker may take for one piece of code. Malicious code can take very long. */
 export const job_ms_max = 2_000;
 const waiting_max = 200;
 const kept_max = 200;
@@ -26,12 +26,12 @@ const kept_max = 200;
 export const code_length_max = 8_192;
 
 /**
- * Gives one code at a time to the worker, and remembers the latest results. If a code takes longer than `job_ms_max`,
- * ends the worker and never colours this code. The next code starts a new worker.
+ * Gives one piece of code at a time to the worker, and remembers the latest results. If a piece takes longer than
+ * `job_ms_max`, ends the worker and never colours this piece. The next piece starts a new worker.
  */
 export class Highlighter {
   readonly #open: () => Colourist;
-  /** The parts of each known code. Null if the code is not coloured. */
+  /** The parts of each known piece of code. Null if the piece is not coloured. */
   readonly #kept = new Map<string, readonly Part[] | null>();
   readonly #waiting: Job[] = [];
   #worker: Colourist | undefined;
@@ -42,15 +42,15 @@ export class Highlighter {
   }
 
   /**
-   * Returns the parts of a code, null if the code is not coloured, or undefined if the parts are not known. `name` is
-   * the name of the language in the code block.
+   * Returns the parts of a piece of code. Returns null if the piece is not coloured, and undefined if its parts are not
+   * known yet. `name` is the name of the language in the code block.
    */
   known(name: string, code: string): readonly Part[] | null | undefined {
     const language = languageOf(name);
     return language === undefined ? null : this.#kept.get(keyOf(language, code));
   }
 
-  /** Returns the parts of a code, or null if it is not coloured. */
+  /** Returns the parts of a piece of code, or null if it is not coloured. */
   find(name: string, code: string): Promise<readonly Part[] | null> {
     const language = languageOf(name);
     if (language === undefined) return Promise.resolve(null);

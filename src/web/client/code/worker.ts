@@ -1,4 +1,4 @@
-/** The worker that colours code. A page ends it if one code takes too long. */
+/** The worker that colours code. The page ends this worker if one piece of code takes too long. */
 import { partsOf } from './colours.js';
 
 addEventListener('message', ({ data }: MessageEvent<{ language: string; code: string }>) => {

@@ -17,7 +17,7 @@ function apply(mode: Mode): void {
   document.documentElement.classList.add(mode);
 }
 
-/** Applies the colour scheme. `button` switches between light and dark. */
+/** Applies the colour scheme. The given `button` switches between light and dark. */
 export function startTheme(button: HTMLElement | null): void {
   apply(chosen());
   button?.addEventListener('click', () => {

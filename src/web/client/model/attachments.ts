@@ -18,7 +18,10 @@ export type FileKind = 'photo' | 'video' | 'audio' | 'voice' | 'document';
 /** The types that the service accepts as photos. */
 const photoTypes = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
-/** Returns how a file is sent. The type of the file determines this. Only a recording of this page names its codec. */
+/**
+ * Returns how a file is sent, according to its type. Only a voice message recorded on this page names its codec in the
+ * type.
+ */
 export function kindOf({ type }: File): FileKind {
   if (/^audio\/.*;\s*codecs=/.test(type)) return 'voice';
   if (photoTypes.test(type)) return 'photo';
@@ -26,7 +29,7 @@ export function kindOf({ type }: File): FileKind {
   return group === 'video' || group === 'audio' ? group : 'document';
 }
 
-/** Returns the action that announces the first of these files. */
+/** Returns the chat action for the first of these files. */
 export function uploadActionOf([file]: readonly File[]): string {
   const kind = file ? kindOf(file) : 'document';
   return `upload_${kind === 'audio' ? 'document' : kind}`;

@@ -19,7 +19,7 @@ class BotDrafts extends Signal {
     const before = this.of(chat);
     try {
       const { draft } = await get<{ draft?: MessageDraft }>(`/api/chats/${chat}/draft`);
-      // Keeps a draft that arrived from the stream in the meantime.
+      // Keeps the draft if it arrived from the stream in the meantime.
       if (draft && this.of(chat) === before) this.show(chat, draft);
     } catch {}
   }

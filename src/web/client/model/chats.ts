@@ -26,7 +26,7 @@ type ChatPage = Page<ChatSummary> & { readonly archived_count?: number };
 /** One of the two lists of the service: the chats, or the archive. */
 class Pages {
   readonly archived: boolean;
-  /** The cursor of the next page, or undefined once all chats are loaded. */
+  /** The cursor of the next page, or undefined when all chats are loaded. */
   cursor: string | undefined;
   /** Whether the first page was loaded and had chats. */
   isLoaded = false;
@@ -49,7 +49,7 @@ class Chats extends Signal {
 
   readonly #main = new Pages(false);
   readonly #archive = new Pages(true);
-  /** All chats in order, as of a version of this signal. */
+  /** All chats in order, with the version of this signal for which the order was computed. */
   #sorted: { readonly version: number; readonly chats: readonly ChatSummary[] } = { version: -1, chats: [] };
 
   /** Returns the loaded chats that are not archived, pinned chats first. */
@@ -68,7 +68,7 @@ class Chats extends Signal {
     return this.#sorted.chats;
   }
 
-  /** Loads the first page of both lists again. */
+  /** Loads the first page of each list again. */
   async load(): Promise<void> {
     void loadInvitations();
     try {
@@ -85,8 +85,8 @@ class Chats extends Signal {
   }
 
   /**
-   * Takes the first page of a list. Removes chats that would be on this page but are missing, because the person has
-   * left them. Chats that sort after the last chat of the page are on later pages.
+   * Takes the first page of a list. Removes chats that belong on this page but are missing there, because the person
+   * has left them. Chats that come after the last chat of the page are on later pages.
    */
   #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
@@ -120,7 +120,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Loads the next page of both lists. */
+  /** Loads the next page of each list. */
   loadAll(): void {
     void this.loadMore();
     void this.loadMore(true);
@@ -172,10 +172,10 @@ const isEmpty = ({ type, last_message }: ChatSummary): boolean => type === 'pers
 
 export const chats = new Chats();
 
-/** The channel whose scheduled posts changed last. */
+/** The channel in which scheduled posts changed last. */
 export const scheduledIn = new Cell({ chat: 0 });
 
-/** The pending invitations on the first page. */
+/** The pending invitations, but only the first page of them. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
 /** Ignores errors. The invitations are loaded again with the list of chats. */
@@ -236,7 +236,8 @@ export function historyOf(chat: number): History {
 }
 
 /**
- * Tells the others in a group or a chat of two people what the person is doing. Other chats show no actions of people.
+ * Tells the other people in a group, or the other person in a chat of two people, what the person is doing. Other chats
+ * show no actions of people.
  */
 export function tellIn(chat: number, action: string): void {
   const type = chats.byId.get(chat)?.type;
@@ -251,7 +252,7 @@ const readUpTo = new Map<number, number>();
 /** The greatest number of unread messages that the service counts. */
 export const unread_max = 100;
 
-/** Counts the messages of others after `id`. Returns a lower bound if the newest messages are not loaded. */
+/** Counts the messages of other people after `id`. Returns a lower bound if the newest messages are not loaded. */
 function countAfter(id: number, { unread_count = 0, read_message_id = 0 }: ChatSummary, history: History) {
   const others = history.messages.filter(({ from }) => from?.id !== me.value?.id);
   if (history.atEnd) return others.filter(({ message_id }) => message_id > id).length;
@@ -353,7 +354,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       return;
     case 'pinned': {
       const { chat_id, pinned_message } = data;
-      // A pin that has only an id is outdated, because a newer pin has replaced it. The event of the newer pin follows.
+      // Ignores a pin that has only an id, because a newer pin has replaced it. The event of the newer pin follows.
       if (pinned_message && !('date' in pinned_message)) return;
       chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;
@@ -403,7 +404,7 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // No event reports chats that the person joined or left in the meantime.
+      // Loads the list again, because no event reports chats that the person joined or left in the meantime.
       if (open && connected.value === 'cut') void chats.load();
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
       if (open) for (const history of histories.values()) history.resume();

@@ -1,4 +1,4 @@
-/** Holds what others are doing in each chat, such as typing, and tells the service what the person is doing. */
+/** Holds what other people are doing in each chat, such as typing. Tells the service what the person is doing. */
 import { call } from '../api.js';
 import { Cell } from '../signal.js';
 import type { StreamEvents } from '../types.js';
@@ -6,10 +6,10 @@ import { t, type WordKey } from '../words.js';
 
 type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
 
-/** What others are doing, by chat. Each entry is shown for some seconds. */
+/** What other people are doing, by chat. Each entry is shown for some seconds. */
 export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
 const shown_ms = 5_500;
-/** How many others are counted in one chat. */
+/** How many other people are counted in one chat. */
 const shown_max = 100;
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
 
@@ -43,14 +43,15 @@ const words: Readonly<Record<string, WordKey>> = {
 };
 
 /**
- * Returns the text about what others are doing in a chat, or '' if they are doing nothing. `isGroup` adds their names.
+ * Returns the text about what other people are doing in a chat, or '' if they are doing nothing. With `isGroup`, the
+ * text contains their names.
  */
 export function doingText(list: readonly Doing[] | undefined, isGroup: boolean): string {
   const [first, second] = list ?? [];
   if (!first || !list) return '';
   const doing = t(words[first.action] ?? 'typing');
   if (!isGroup || !first.from) return doing;
-  // First names alone fit into the header of a phone.
+  // Uses only first names, because full names do not fit into the header on a phone.
   const name = first.from.first_name;
   if (list.length > 2) return t('doing_many', { n: list.length });
   const other = second?.from?.first_name;
@@ -58,10 +59,10 @@ export function doingText(list: readonly Doing[] | undefined, isGroup: boolean):
 }
 
 const told_ms = 4_000;
-/** The action that the service was last told, by chat. */
+/** The last action that was sent to the service, by chat. */
 const told = new Map<number, { readonly action: string; readonly at: number }>();
 
-/** Tells the others in a chat what the person is doing, unless they were told a few seconds ago. */
+/** Tells the other people in a chat what the person is doing, unless the same was sent a few seconds ago. */
 export function tellDoing(chat: number, action: string): void {
   const last = told.get(chat);
   if (last?.action === action && Date.now() - last.at < told_ms) return;
@@ -70,5 +71,5 @@ export function tellDoing(chat: number, action: string): void {
   call('POST', `/api/chats/${chat}/action`, { action }).catch(() => undefined);
 }
 
-/** Lets the next action be sent immediately, because a message has ended the last one. */
+/** Lets the next action be sent immediately, because a message has ended the last action. */
 export const endDoing = (chat: number): void => void told.delete(chat);

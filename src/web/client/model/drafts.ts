@@ -4,7 +4,7 @@ import { keepDraft, keptDrafts } from './kept.js';
 
 /** The drafts by chat, without empty ones. */
 const drafts = new Map<number, string>();
-/** The maximum number of stored drafts. Further drafts last until the page is closed. */
+/** The maximum number of stored drafts. Further drafts are kept only until the page is closed. */
 const drafts_max = 500;
 
 /** Counts the changes of drafts that the person did not type. */
@@ -12,7 +12,7 @@ export const draftsSet = new Cell(0);
 
 export const draftOf = (chat: number): string => drafts.get(chat) ?? '';
 
-/** Stores a typed text as the draft of a chat. */
+/** Stores the typed text as the draft of a chat. */
 export function noteDraft(chat: number, text: string): void {
   if (text === draftOf(chat)) return;
   if (text === '') drafts.delete(chat);

@@ -104,7 +104,10 @@ function inQuote({ text, from, to }: Selected): Change {
   return { from: start, to: end, insert, selection: from === to ? [caret, caret] : [start, caret] };
 }
 
-/** Adds a link, or removes the selected link. Selects the part that the person has to write: the address, or the text of an address. */
+/**
+ * Adds a link, or removes the selected link. Selects the part that the person has to write: the address, or the text of
+ * the link if an address was selected.
+ */
 function inLink(given: Selected): Change {
   const selected = trimmed(given);
   const { text, from, to } = selected;
@@ -118,7 +121,10 @@ function inLink(given: Selected): Change {
   return { from, to, insert, selection: [end - link_start.length, end] };
 }
 
-/** Returns the change that formats the selected text, or removes the format. Without a selection, it adds marks. */
+/**
+ * Returns the change that formats the selected text, or removes the format. If no text is selected, the change adds
+ * marks.
+ */
 export function formatChange(format: Format, text: string, from: number, to: number): Change {
   const selected = { text, from, to };
   switch (format) {

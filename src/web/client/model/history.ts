@@ -16,10 +16,10 @@ import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js
 import { writeMarks } from './marks.js';
 
 export interface Outgoing extends KeptMessage {
-  /** How many bytes of the files are uploaded. */
+  /** How many bytes of the files have been uploaded. */
   readonly uploaded: Cell<number>;
   failed?: string;
-  /** Stops the call that sends the message. Absent before the call begins. */
+  /** Stops the call that sends the message. Absent until the call begins. */
   stop?: AbortController;
   /**
    * Whether sending failed because there was no connection. The message is sent again after the application reconnects.
@@ -44,19 +44,19 @@ type Draft = Pick<KeptMessage, 'text' | 'entities' | 'files' | 'seconds' | 'repl
 const stored_ms_max = 3_000;
 
 const page = 50;
-/** The service sends the messages of an album with consecutive ids. */
+/** The messages of an album have consecutive ids, because the service sends them together. */
 const album_items_max = 10;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. If there are more, the messages at the far end are dropped. They are loaded
- * again when the person scrolls back.
+ * The maximum number of loaded messages. If there are more, the messages at the opposite end are dropped. These
+ * messages are loaded again when the person scrolls back.
  */
 const loaded_max = 4_000;
 
-/** The value of `order` of the last message that was sent. */
+/** The value of `order` in the last message that was sent. */
 let lastOrder = 0;
 
-/** Numbers events and loads in the order in which they begin, so that their ages can be compared. */
+/** Numbers events and loads in the order in which they begin. The numbers show which of two is older. */
 let clock = 0;
 
 export class History extends Signal {
@@ -79,7 +79,7 @@ export class History extends Signal {
   readonly #deletedAt = new Map<number, number>();
   #sending: Promise<unknown> = Promise.resolve();
 
-  /** Tells the others in the chat what the person is doing. */
+  /** Tells the other people in the chat what the person is doing. */
   readonly #tell: (action: string) => void;
 
   constructor(chat: number, tell: (action: string) => void = () => {}) {
@@ -164,8 +164,8 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. Only deleted messages and restarts of the service leave gaps in ids. If a page
-   * contains no new message, loads the newest page.
+   * Loads the next newer messages. If a page contains no new message, loads the newest page. Such a gap in the ids
+   * comes only from deleted messages or restarts of the service.
    */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
@@ -177,7 +177,7 @@ export class History extends Signal {
   /** Loads the part around a message. Returns false if the message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
-    // The message may be in the middle of an album.
+    // Loads further back, because the message may be in the middle of an album.
     const least = id - album_items_max;
     const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
@@ -210,7 +210,7 @@ export class History extends Signal {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // If the newest page is already being loaded, loads it again afterwards, because the first load may be outdated.
+    // If the newest page is already being loaded, loads it again after that load, whose result may be outdated.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
@@ -245,7 +245,7 @@ export class History extends Signal {
     this.failed = '';
     const began = ++clock;
     // Does not remove messages in the same change that adds a page. The list computes its scroll offset from the number
-    // of rows, so adding at one end and removing at the other must be two changes.
+    // of rows. Therefore rows must be added at one end and removed at the other end in two separate changes.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -267,8 +267,8 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn, because a list that is scrolled to its end would move if it became
-      // shorter.
+      // Waits until the new messages are drawn. Otherwise a list that is scrolled to its end would become shorter and
+      // move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -329,8 +329,8 @@ export class History extends Signal {
   }
 
   /**
-   * Shows new messages immediately, and sends them after all earlier unsent messages. Returns false if there are too
-   * many unsent messages.
+   * Shows new messages immediately, but sends them only after all earlier unsent messages. Returns false if there are
+   * too many unsent messages.
    */
   send(given: Draft): boolean {
     const drafts = draftsOf(given, randomName());
@@ -347,7 +347,7 @@ export class History extends Signal {
     return true;
   }
 
-  /** Shows a message that an earlier window did not send. Sends it if the service has not refused it. */
+  /** Shows a message that an earlier window did not send. Sends the message unless the service has refused it. */
   restore(message: KeptMessage): void {
     const outgoing = this.#show(message);
     if (outgoing.failed === undefined && Date.now() - outgoing.order > resent_ms_max)
@@ -397,15 +397,18 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Stops sending a message and the later messages of its send. They stay as unsent, even after a reload. */
+  /**
+   * Stops sending a message and the later messages of its send. These messages stay as unsent messages, even after a
+   * reload.
+   */
   cancel(outgoing: Outgoing): void {
     outgoing.stop?.abort();
     this.#fail(outgoing, t('not_sent'), true);
   }
 
   /**
-   * Marks a message and the later messages of its send as unsent. If `isFinal` is true, they are not sent again after a
-   * reload either.
+   * Marks a message and the later messages of its send as unsent. If `isFinal` is true, these messages are not sent
+   * after a reload either.
    */
   #fail(outgoing: Outgoing, reason: string, isFinal: boolean): void {
     const later = this.outgoing.filter(
@@ -438,8 +441,8 @@ export class History extends Signal {
   async #deliver(outgoing: Outgoing): Promise<void> {
     // The person may have stopped the message before its turn to be sent.
     if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
-    // Fails if sending an earlier message failed. Otherwise, if the connection returned between the two calls, this
-    // message would overtake the earlier message.
+    // Fails if an earlier message could not be sent. If the connection returned between the two calls, this message
+    // would otherwise overtake the earlier message.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -480,9 +483,9 @@ export class History extends Signal {
     return [await call<Message | Message[]>('POST', path, form, options)].flat();
   }
 
-  /** Removes the copy of a message being sent, if the stream reports the message before the call has returned. */
+  /** Removes the unsent copy of a message if the stream reports the message before the call has returned. */
   settle(message: Message): void {
-    // Ignores the later messages of an album that the call has returned already.
+    // Ignores the later messages of an album if the call has already returned them.
     if (this.find(message.message_id)) return;
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find(
@@ -495,8 +498,8 @@ export class History extends Signal {
 }
 
 /**
- * Checks before an upload that the person may store so many more bytes. Skips the check if the service does not answer
- * in time, because the service checks every upload itself. Error: the refusal that the service would return.
+ * Checks before an upload whether the person may store this many more bytes. Skips the check if the service does not
+ * answer in time, because the service checks every upload itself. Error: the refusal that the service would return.
  */
 async function checkStored(bytes: number): Promise<void> {
   const asked = get<StoredUploads>('/api/me/uploads', AbortSignal.timeout(stored_ms_max));

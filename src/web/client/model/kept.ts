@@ -1,7 +1,7 @@
 /**
- * Stores the unsent messages and the drafts of the signed-in person in this browser, so that a reload loses none of
- * them. Each account has its own database, which is emptied at sign-out. If the browser has no IndexedDB, messages and
- * drafts last until the page is closed.
+ * Stores the unsent messages and the drafts of the signed-in person in this browser, so that they are not lost when the
+ * page is reloaded. Each account has its own database, which is emptied at sign-out. If the browser has no IndexedDB,
+ * messages and drafts last until the page is closed.
  */
 import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
@@ -19,7 +19,10 @@ export interface KeptMessage {
   readonly files?: readonly File[];
   /** The length of a voice message in seconds. */
   readonly seconds?: number;
-  /** The id of the send. Files of several kinds are sent as several messages, and no message overtakes another. */
+  /**
+   * The id of the send. Files of several kinds are sent as several messages with the same id, and no message overtakes
+   * another.
+   */
   readonly send?: string;
   /** The quoted message. After a reload, it has no contents, because these are never stored. */
   readonly replyTo?: Message;
@@ -72,7 +75,7 @@ function openDatabase(account: number): Promise<IDBDatabase | null> {
   });
 }
 
-/** Runs one transaction. Returns the result of the request that `work` made, or undefined if storage failed. */
+/** Runs one transaction. Returns the result of the request that `work` made, or undefined if the storage failed. */
 async function transact<T>(
   store: 'outbox' | 'drafts',
   work: (rows: IDBObjectStore) => IDBRequest<T>,
@@ -91,7 +94,7 @@ async function transact<T>(
       // Commits explicitly. Otherwise the browser aborts the transaction if the page is closed now.
       transaction.commit();
     } catch {
-      // The browser closes a database whose files it removes.
+      // Handles the error of a database that the browser has closed because it removed the files of the database.
       resolve(undefined);
     }
   });
@@ -114,7 +117,10 @@ const withoutContents = ({ message_id, date, chat, from }: Message): Message => 
   ...(from && { from }),
 });
 
-/** Stores a message until `forgetMessage`. Resolves when it is stored, or if storage failed. */
+/**
+ * Stores a message until `forgetMessage` is called. Resolves when the message is stored, or when the storage has
+ * failed.
+ */
 export async function keepMessage(message: KeptMessage): Promise<void> {
   sizes.set(message.key, sizeOf(message));
   const replyTo = message.replyTo && withoutContents(message.replyTo);
@@ -142,8 +148,8 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 const lockOf = (window: string) => `petrel-window-${window}`;
 
 /**
- * Runs `work` once the window is closed. A browser without locks cannot detect that a window is closed, so there `work`
- * runs immediately.
+ * Runs `work` when the window is closed. In a browser without locks, runs `work` immediately, because such a browser
+ * cannot detect that a window was closed.
  */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();

@@ -1,10 +1,13 @@
-/** Asks the service for the previews of links in view, a few at a time. Remembers the answers until the page is closed. */
+/**
+ * Asks the service for the previews of the links that are in view, a few at a time. Remembers the answers until the
+ * page is closed.
+ */
 import { ApiFailure, get } from '../api.js';
 import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
 /**
- * The preview of each link that was asked for, by message and link. Null if the link has none. Messages do not share
- * previews, because the service may choose another link of a message than `linkOf`.
+ * The preview of each link that was requested, by message and link. Null if the link has no preview. Messages do not
+ * share previews, because the service may choose a link of the message that differs from the one in `linkOf`.
  */
 const kept = new Map<string, LinkPreview | null>();
 const kept_max = 1_000;
@@ -59,7 +62,7 @@ async function load(url: string, message: Message): Promise<void> {
     const { preview = null } = await get<ShownLinkPreview>(path);
     const [oldest] = kept.keys();
     if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
-    // The title of another page must not appear on this link.
+    // Drops the preview of another page, because the title of that page must not appear on this link.
     kept.set(keyOf(url, message), preview?.url === pageOf(url) ? preview : null);
   } catch (error) {
     // After any other failure, the client asks for the preview again when the link is drawn again.

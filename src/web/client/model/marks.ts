@@ -1,7 +1,7 @@
 /**
  * Converts between the marks that a person types, such as `**bold**`, and the entities of a message (decision 0080).
- * Every entity has a second form in braces, such as `{**bold**}`, for places where the usual form is not recognised:
- * inside a word, or beside white space. `{=text=}` is text without marks.
+ * Every entity has a second form in braces, such as `{**bold**}`, for places where the usual form is not recognised
+ * (inside a word or beside white space). `{=text=}` is text without marks.
  */
 import type { MessageEntity } from '../types.js';
 
@@ -10,7 +10,7 @@ export interface MarkedText {
   readonly entities: readonly MessageEntity[];
 }
 
-/** Longer texts are not searched for marks, because no message is so long. */
+/** Longer texts are not searched for marks, because a message cannot be longer. */
 export const marked_length_max = 32_768;
 
 export const styleMarks = {
@@ -46,7 +46,7 @@ const emojiLink = /^tg:\/\/emoji\?id=(\d{1,20})$/;
 
 function linkTo(target: string): Partial<MessageEntity> & Pick<MessageEntity, 'type'> {
   const [, user] = userLink.exec(target) ?? [];
-  // The service adds the name.
+  // Leaves out the name, because the service adds it.
   if (user !== undefined) return { type: 'text_mention', user: { id: Number(user) } as never };
   const [, custom_emoji_id] = emojiLink.exec(target) ?? [];
   return custom_emoji_id === undefined
@@ -63,8 +63,8 @@ function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): str
 const plain_length_max = 8_192;
 
 /**
- * Each token is found in linear time. A code fence is a whole run of backticks, because otherwise every part of a long
- * run would be tried as a fence.
+ * Each token is found in linear time. A code fence is a whole run of backticks. Otherwise every part of a long run
+ * would be tried as a fence.
  */
 const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
 const tokens = new RegExp(
@@ -96,9 +96,12 @@ interface Found extends Pick<MessageEntity, 'type'> {
   more?: object;
 }
 
-/** Reads marks. A mark that has no counterpart stays in the text. */
+/** Reads marks. A mark without a counterpart stays in the text. */
 class Reader {
-  /** The text in pieces. Each mark is a piece of its own, which becomes empty once its counterpart is found. */
+  /**
+   * The text in pieces. Each mark is a piece of its own. This piece becomes empty when the counterpart of the mark is
+   * found.
+   */
   readonly #pieces: string[] = [];
   readonly #found: Found[] = [];
   /** The index of the last piece that is not empty, or -1. */
@@ -107,7 +110,7 @@ class Reader {
   readonly #open: Array<{ mark: string; piece: number }> = [];
   /** The indices of each kind of mark in `#open`, so that the nearest mark is found without a search. */
   readonly #places = new Map<string, number[]>();
-  /** The position of the `=}` that was found last. Infinite if no other follows. */
+  /** The position of the `=}` that was found last. Infinity if no further `=}` follows. */
   #plainEnd = -1;
   readonly #source: string;
   readonly #isQuote: boolean;
@@ -140,7 +143,7 @@ class Reader {
     return piece;
   }
 
-  /** Reads a token. Returns the position after the token. */
+  /** Reads a token, and returns the position after the token. */
   #take(match: RegExpExecArray, groups: Record<string, string | undefined>): number {
     const { index, 0: token } = match;
     const end = index + token.length;
@@ -175,7 +178,7 @@ class Reader {
     return end + 2;
   }
 
-  /** Keeps the beginning of a token as text. Returns the position after it. */
+  /** Keeps the beginning of a token as text. Returns the position after this beginning. */
   #keep(text: string, index: number): number {
     this.#add(text);
     return index + text.length;
@@ -215,7 +218,7 @@ class Reader {
     }
   }
 
-  /** Ends an open mark. Marks that began inside of it stay in the text, as do marks around an empty text. */
+  /** Ends an open mark. Marks that began inside of this mark stay in the text. Marks around an empty text stay too. */
   #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
     const { piece } = this.#open[at] as { piece: number };
     this.#forget(at);
@@ -239,7 +242,10 @@ class Reader {
     else this.#add(mark);
   }
 
-  /** Ends a style that began with a brace. Otherwise the brace is text. Returns how many characters it has read. */
+  /**
+   * Ends a style that began with a brace. If there is no such style, the brace is text. Returns how many characters
+   * were read.
+   */
   #end(mark: string, token: string, index: number): number {
     const at = this.#nearest(`{${mark}`, mark);
     if (this.#open[at]?.mark === `{${mark}`) {
@@ -316,7 +322,7 @@ const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
 export const readMarks = (source: string): MarkedText =>
   source.length > marked_length_max ? { text: source, entities: [] } : new Reader(source, false).read();
 
-/** How marks are written: in braces or not, and with the remaining text in braces or not. */
+/** How marks are written: whether the marks are in braces, and whether the remaining text is in braces. */
 interface Form {
   readonly hasBraces: boolean;
   readonly isProtected: boolean;
@@ -339,7 +345,7 @@ const special = /[*_+~|`[\]{}<>]|https?:/;
 /** Writes text so that none of it is read as marks. */
 function plain(text: string, { isProtected }: Form): string {
   if (!isProtected || !special.test(text)) return text;
-  // A protected part ends at the first `=}`.
+  // Splits the text at each `=}`, because a protected part ends at the first `=}`.
   return text
     .split(/(?<==)(?=\})/)
     .map((part) => `{=${part}=}`)
@@ -361,7 +367,7 @@ function writeQuote(type: MessageEntity['type'], inner: string, { hasBraces }: F
   return hasBraces ? `{>${inner}<}` : inner.replace(/^.*$/gm, (line) => (line === '' ? '>' : `> ${line}`));
 }
 
-/** Writes the text from `from` to `to` with the entities that lie in it. */
+/** Writes the text from `from` to `to` with the entities that lie in this range. */
 function write(
   text: string,
   entities: readonly MessageEntity[],
@@ -405,7 +411,7 @@ const comparable = ({ type, offset, length, url, user, language, custom_emoji_id
 
 /**
  * Writes a text with marks, so that `readMarks` returns the same text and entities. Leaves out the entities that the
- * service finds in the text, for instance mentions by username. Uses braces only if it must.
+ * service finds in the text, for instance mentions by username. Uses braces only where they are needed.
  */
 export function writeMarks(text: string, entities: readonly MessageEntity[] = []): string {
   const kept = sorted(entities.filter(({ type }) => written.has(type)));

@@ -2,7 +2,7 @@
 import { get } from '../api.js';
 import type { ChatMember, Page, User } from '../types.js';
 
-/** In a larger group, people who wrote recently are found too. */
+/** How many members of a group are loaded. In a larger group, people who wrote recently are found too. */
 const members_max = 500;
 const page_size = 100;
 const groups_max = 20;

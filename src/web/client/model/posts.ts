@@ -1,6 +1,6 @@
 /**
  * Holds posts and their reactions. The posts page and the chat share them, so that both show the same numbers. One
- * event stream follows the posts in view. It is opened again when other posts come into view.
+ * event stream follows the posts in view. The stream is opened again when other posts come into view.
  */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -19,7 +19,7 @@ export const heart = '❤';
 /** Returns the emoji as it is drawn: the heart needs its variation selector. */
 export const shown = (emoji: string) => (emoji === heart ? '❤️' : emoji);
 
-/** The emoji that the row of quick reactions contains if people have used few others. */
+/** The emoji that fill up the row of quick reactions if people have used few other emoji. */
 const usual = [heart, '👍', '🔥', '😂', '🎉', '😢'];
 const quick_max = 6;
 
@@ -68,7 +68,7 @@ class Posts extends Signal {
     return this.#own.get(post)?.has(plain(emoji)) ?? false;
   }
 
-  /** Returns the emoji with the most reactions on the loaded posts of a channel, and then usual emoji. */
+  /** Returns the emoji with the most reactions on the loaded posts of a channel, followed by common emoji. */
   mostUsed(chat: number): readonly string[] {
     const counts = new Map<string, number>();
     for (const post of this.#byId.values()) {

@@ -78,8 +78,8 @@ export function noteAnswer(answer: CallbackAnswerEvent): void {
   const query = answer.callback_query_id;
   const pressed = presses.byQuery.get(query);
   if (!pressed) {
-    // Stores an answer without a known press: the button was pressed in another window, or the answer arrived before
-    // the call returned.
+    // Stores an answer that belongs to no known press. The button was pressed in another window, or the answer arrived
+    // before the call returned.
     presses.early.set(query, answer);
     setTimeout(() => presses.early.delete(query), answer_ms_max);
     return;

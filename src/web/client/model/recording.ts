@@ -25,9 +25,10 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * A recording is `asking` while the browser asks for permission, then `running`, and then `complete`. It becomes complete
- * by itself at its maximum length, and when the microphone is unplugged. It is `failed` if it could not start, and
- * `failure` says why. It is `dropped` once the person has deleted it. Every state after `running` releases the microphone.
+ * A recording is `asking` while the browser asks for permission, then `running`, and then `complete`. At its maximum
+ * length, or when the microphone is unplugged, it becomes `complete` by itself. It is `failed` if it could not start,
+ * and `failure` says why. It is `dropped` after the person has deleted it. Every state after `running` releases the
+ * microphone.
  */
 export class Recording extends Signal {
   state: 'asking' | 'running' | 'complete' | 'failed' | 'dropped' = 'asking';
@@ -45,7 +46,7 @@ export class Recording extends Signal {
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
       this.#stream = stream;
-      // The person may have deleted the recording while the browser asked for permission.
+      // Stops here if the person deleted the recording while the browser asked for permission.
       if (this.state !== 'asking') return this.#release();
       const mimeType = types.find((type) => MediaRecorder.isTypeSupported(type)) as string;
       const recorder = new MediaRecorder(stream, { mimeType, audioBitsPerSecond: bits_per_s });

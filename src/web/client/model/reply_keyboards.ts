@@ -7,7 +7,7 @@ const chats_max = 30;
 
 class ReplyKeyboards extends Signal {
   readonly #byChat = new Map<number, Message | null>();
-  /** The newest unfinished load of each chat. The answers of older loads are ignored. */
+  /** The newest load of each chat that is not finished. The answers of older loads are ignored. */
   readonly #loads = new Map<number, object>();
 
   /** Returns the message that shows or removes a keyboard or asks for a reply, or null if none is loaded. */
@@ -32,7 +32,7 @@ class ReplyKeyboards extends Signal {
   take(message: Message): void {
     const { chat, reply_keyboard, message_id } = message;
     if (!reply_keyboard || message_id < (this.of(chat.id)?.message_id ?? 0)) return;
-    // The answer of a load that has begun may be older than this message.
+    // Loads again if a load has already begun, because the answer of that load may be older than this message.
     const isLoading = this.#loads.has(chat.id);
     if (!isLoading && !this.#byChat.has(chat.id)) return;
     if (isLoading || (reply_keyboard.selective && chat.type === 'group')) void this.load(chat.id);

@@ -14,9 +14,12 @@ export interface Found {
 
 const type_ms = 300;
 const page = 20;
-/** A page can be empty. Loads up to this many pages until one has messages. Then the person decides. */
+/**
+ * Because a page can be empty, loads up to this many pages until one has messages. After that, the person decides
+ * whether to load more.
+ */
 const empty_pages_max = 10;
-/** The service accepts queries of up to this many bytes and words. */
+/** The maximum number of bytes and of words in a query that the service accepts. */
 const bytes_max = 256;
 const words_max = 8;
 

@@ -8,7 +8,7 @@ import { type Column, Confirmed, Failure, Section, Table } from './parts.js';
 import { placeOfBot, placeOfPerson } from './place.js';
 import type { FoundAccount } from './types.js';
 
-/** The last query. An operator who returns to the overview sees its results again. */
+/** The last query. An operator who returns to the overview sees the results of this query again. */
 const searched = new Cell('');
 
 export function AccountState({ state, date }: { state: string; date?: number | undefined }) {

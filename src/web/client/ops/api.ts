@@ -15,7 +15,7 @@ function kept(): string {
 
 /** The operator's token, or '' when nobody is signed in. */
 export const token = new Cell(kept());
-/** The reason why the token was removed. The sign-in page shows it. */
+/** The reason why the token was removed. The sign-in page shows this reason. */
 export const refusal = new Cell('');
 
 export function keepToken(secret: string): void {
@@ -59,8 +59,8 @@ async function send<T>(method: string, path: string, body: object | undefined, a
   const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
   if (body) {
     headers['Content-Type'] = 'application/json';
-    // Sets an idempotency key, so that a call that the browser repeats takes effect once. Does not use `randomUUID`,
-    // which does not exist on plain HTTP.
+    // Sets an idempotency key, so that a call takes effect only once even if the browser repeats it. Does not use
+    // `randomUUID`, which does not exist on plain HTTP.
     headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
   }
   const answer = await fetch(`/api/admin/${path}`, {

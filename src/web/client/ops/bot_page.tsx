@@ -350,7 +350,8 @@ export function BotPage({ id, paused }: { id: number; paused: boolean }) {
           <Table
             label="Attempts by outcome"
             rows={bot.outcomes}
-            // Outcomes of deleted routes have no name, so two outcomes may have the same texts.
+            // Uses the index as the key, because two outcomes may have the same texts. Outcomes of deleted routes have
+            // no route name.
             id={(outcome) => bot.outcomes.indexOf(outcome)}
             columns={outcomeColumns}
             empty="No attempts in the last hour."

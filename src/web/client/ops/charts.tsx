@@ -70,7 +70,7 @@ function figuresOf(past: Past): Figure[] {
   ];
 }
 
-/** Returns the drawing commands of a line, with a gap where values are missing. A lone value becomes a dot. */
+/** Returns the drawing commands of a line. Missing values become a gap, and a value between two gaps becomes a dot. */
 function pathOf(values: ReadonlyArray<number | null>, top: number): string {
   return values
     .map((value, i) => {
@@ -126,7 +126,10 @@ interface AreaProps {
   spoken: string;
 }
 
-/** Draws the lines below a range input that selects a point. The input is invisible, and makes the keyboard work. */
+/**
+ * Draws the lines below a range input that selects a point. The input is invisible. It lets people select a point by
+ * keyboard.
+ */
 function Area({ lines, top, size, selected, select, label, spoken }: AreaProps) {
   const paths = useMemo(() => lines.map(({ values }) => pathOf(values, top)), [lines, top]);
   const point = (event: PointerEvent<HTMLInputElement>) => {

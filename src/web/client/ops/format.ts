@@ -1,4 +1,4 @@
-/** Formats numbers and times for operators. The texts have almost the same width. */
+/** Formats numbers and times for operators. All texts have about the same width. */
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (n: number): string => whole.format(n);

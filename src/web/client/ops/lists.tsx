@@ -1,4 +1,4 @@
-/** Loads lists in pages. A page replaces the page before it, so a long list never fills the memory of the browser. */
+/** Loads lists in pages. Each page replaces the previous one, so a long list never fills the memory of the browser. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, reasonOf } from './api.js';
 
@@ -33,7 +33,7 @@ export function usePages<T>(path: string): Pages<T> {
     } catch (error) {
       next = { ...next, failure: reasonOf(error) };
     }
-    // Another page may have been requested meanwhile.
+    // Ignores the answer if another page has been requested in the meantime.
     if (latest.current !== address) return;
     setFound((before) =>
       next.answer === null && before?.of === address ? { ...before, failure: next.failure } : next,

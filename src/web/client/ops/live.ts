@@ -84,7 +84,7 @@ export const rangeNames: Readonly<Record<HistoryRange, string>> = {
 
 export interface Loaded {
   history: History | null;
-  /** The last error while nothing was loaded, or ''. */
+  /** The last error if nothing is loaded yet. '' otherwise. */
   failure: string;
 }
 
@@ -104,7 +104,7 @@ export function useHistory(range: HistoryRange, paused: boolean): Loaded {
     } catch (error) {
       next = { ...next, failure: before ? '' : reasonOf(error) };
     }
-    // The range may have changed meanwhile.
+    // Ignores the answer if the range has changed in the meantime.
     if (chosen.current !== range) return;
     latest.current = next;
     setLoaded(next);

@@ -178,7 +178,7 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
   );
 }
 
-/** Redraws regularly, so that the page shows the age of its data while answers are missing. */
+/** Redraws regularly, so that the page shows how old its figures are while answers are missing. */
 function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: string }) {
   const [seen, setSeen] = useState({ at, here: Date.now() });
   const [now, setNow] = useState(Date.now());

@@ -85,7 +85,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   };
   const present = new Map(rows.map((row) => [id(row), row]));
   order.current = order.current.filter((one) => present.has(one));
-  // If a row is new, sorts all rows again, because the other rows move anyway.
+  // If a row is new, sorts all rows again, because a new row moves the other rows anyway.
   if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (
@@ -187,7 +187,7 @@ interface ConfirmedProps {
   question: string;
   yes: string;
   busy: boolean;
-  /** Whether the action takes something away. The buttons then show this. */
+  /** Whether the action takes something away. If so, the buttons show this. */
   danger?: boolean;
   act: () => void;
 }
@@ -196,7 +196,7 @@ interface ConfirmedProps {
 export function Confirmed({ label, question, yes, busy, danger, act }: ConfirmedProps) {
   const [asking, setAsking] = useState<boolean | null>(null);
   const first = useRef<HTMLButtonElement>(null);
-  // Does not take the focus before somebody has pressed the button.
+  // Moves the focus only after the button has been pressed for the first time.
   useEffect(() => {
     if (asking !== null) first.current?.focus();
   }, [asking]);
@@ -237,7 +237,7 @@ export function Confirmed({ label, question, yes, busy, danger, act }: Confirmed
   );
 }
 
-/** Shows an error of a call, and nothing without an error. */
+/** Shows the error of a call. Shows nothing if there is no error. */
 export const Failure = ({ text }: { text: string }) =>
   text === '' ? null : (
     <p className="failure" role="alert">

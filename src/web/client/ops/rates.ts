@@ -1,4 +1,4 @@
-/** Computes rates and latencies from two reports of each process, as the difference of their counters. */
+/** Computes rates and latencies from the differences between the counters in two reports of each process. */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
 /** Rates are averages over this time, which is long enough to avoid flicker and short enough to follow changes. */
@@ -21,7 +21,7 @@ export interface CallRate {
 
 export interface Rates {
   calls: CallRate[];
-  /** Calls per second, over all kinds. */
+  /** Calls of all kinds per second. */
   requests: number;
   refused: number;
   slowed: number;
@@ -88,7 +88,7 @@ interface Gathering {
 export class Rating {
   readonly #reports = new Map<string, Node[]>();
 
-  /** Adds a report and returns the rates, or null until one process has sent two reports. */
+  /** Adds a report and returns the rates, or null as long as no process has sent two reports. */
   add({ nodes, bounds_seconds: bounds }: Overview): Rates | null {
     for (const id of this.#reports.keys())
       if (!nodes.some((node) => node.id === id)) this.#reports.delete(id);
@@ -117,7 +117,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // Skips the first total of a call that was counted as `other` until then, because this total is not an increase.
+      // Skips the first total of a call that was counted as `other` before. This total is not an increase.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

@@ -4,7 +4,7 @@ import type { History } from './types.js';
 
 export type HistoryPoint = History['points'][number];
 
-/** Adds newer points and drops those that are older than the range. */
+/** Adds newer points, and drops points that are older than the range. */
 export function joined(before: History | null, more: History): History {
   const points = [...(before?.points ?? []), ...more.points];
   return { ...more, points: points.filter(({ at_ms }) => at_ms >= more.at_ms - more.span_ms) };
@@ -72,7 +72,7 @@ export function topOf(max: number): number {
   return power * ([1, 2, 5].find((n) => n * power >= max) ?? 10);
 }
 
-/** Returns a limit as `topOf` does, in KiB, MiB or GiB. */
+/** Returns the end of the axis like `topOf`, but as a round number of KiB, MiB or GiB. */
 export function byteTopOf(max: number): number {
   const unit = 1_024 ** Math.max(0, Math.floor(Math.log(Math.max(max, 1)) / Math.log(1_024)));
   return unit * topOf(max / unit);

@@ -28,7 +28,7 @@ const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
 export const arePictures = (items: readonly AlbumItem[]): boolean =>
   items.length > 0 && items.every(({ medium }) => pictureKinds.includes(medium.kind));
 
-/** Returns whether each file of an album has its own caption. */
+/** Returns whether each file of an album has a caption of its own. */
 export const hasOwnCaptions = (items: readonly AlbumItem[]): boolean =>
   !arePictures(items) && items.filter(({ caption }) => caption).length > 1;
 
@@ -45,7 +45,7 @@ export function widthOf(index: number, count: number): 2 | 3 | 6 {
 interface AlbumProps {
   items: readonly AlbumItem[];
   open: OnOpen;
-  /** Shown over the lower edge of the pictures. */
+  /** The content that is shown over the lower edge of the pictures. */
   children?: ReactNode;
 }
 

@@ -9,9 +9,9 @@ const WebApp = lazy(() => import('./web_app.js'));
 
 interface AskedPageProps {
   title: string;
-  /** The address before it is signed. */
+  /** The address without the signature. */
   url: string;
-  /** Whether the page is a Web App. Otherwise it opens in a new tab. */
+  /** Whether the page is a Web App. Any other page opens in a new tab. */
   inFrame: boolean;
   /** Returns the address with the signed identity of the person. */
   sign: () => Promise<{ url: string }>;

@@ -119,7 +119,7 @@ type Shown =
   | { kind: 'info' }
   | { kind: 'scheduled' };
 
-/** The message that the composer replies to or edits. */
+/** The message that the person is replying to or editing. */
 interface Subject {
   kind: 'reply' | 'edit';
   message: Message;
@@ -133,8 +133,8 @@ interface MenuContext {
 }
 
 /**
- * Returns the menu items of a message, or of its album. In an album, the items to reply, edit and copy text apply to
- * the message with the caption, and the item to pin applies to the first message.
+ * Returns the menu items of a message, or of its album. In an album, the items for reply, edit and copying text apply
+ * to the message with the caption. The item for pinning applies to the first message.
  */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const mine = message.from?.id === me.value?.id;
@@ -242,7 +242,9 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   return <OpenChat key={id} chat={chat} tab={tab} />;
 }
 
-/** Jumps to the message that the URL names, and then removes its id from the URL, so that the next link works again. */
+/**
+ * Jumps to the message that the URL names. Then removes the message id from the URL, so that the same link works again.
+ */
 function useLinkedMessage(chat: number, tab: string, history: History, jump: (id: number) => Promise<void>) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each link
   useEffect(() => {
@@ -255,7 +257,7 @@ function useLinkedMessage(chat: number, tab: string, history: History, jump: (id
   }, [tab]);
 }
 
-/** Returns the message to scroll to, and a function that loads a message and scrolls to it. */
+/** Returns two things: the message to scroll to, and a function that loads a message and scrolls to that message. */
 function useJump(history: History) {
   const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
   const jump = async (message: number) => {

@@ -100,7 +100,7 @@ function Search({ text, set, first }: SearchProps) {
 const matches = (chat: ChatSummary, sought: string): boolean =>
   [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
-/** Moves between the rows with the arrow keys, as in other messengers. Escape closes the archive. */
+/** Lets the arrow keys move between the rows, as in other messengers. Escape closes the archive. */
 function onKey(event: KeyboardEvent<HTMLElement>): void {
   if (event.key === 'Escape' && route.value.page === 'archive') go('');
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -192,7 +192,7 @@ function Rows({ list, inArchive, openMenu }: RowsProps) {
   const { page, id } = useCell(route);
   const box = useRef<VListHandle>(null);
   const { archived } = chats;
-  // The archive has a row of its own above the chats.
+  // Counts one more row, because the archive has a row of its own above the chats.
   const rows = inArchive || archived.length === 0 ? list : [null, ...list];
   const [wasInArchive, setWasInArchive] = useState(false);
   useEffect(() => {
@@ -228,7 +228,7 @@ function Rows({ list, inArchive, openMenu }: RowsProps) {
   );
 }
 
-/** Returns whether the list shows the archive. A page next to the list does not change that. */
+/** Returns whether the list shows the archive. A page that is open next to the list does not change the result. */
 function useInArchive(): boolean {
   const { page } = useCell(route);
   const [inArchive, setInArchive] = useState(page === 'archive');
@@ -238,7 +238,7 @@ function useInArchive(): boolean {
   return inArchive;
 }
 
-/** A person with fewer chats sees suggestions. */
+/** A person with fewer chats than this sees suggestions. */
 const few_chats = 5;
 
 export function ChatList() {
@@ -252,7 +252,8 @@ export function ChatList() {
   const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
   const shown = inArchive ? chats.archived : chats.list;
   const list = sought === '' ? shown : chats.all.filter((chat) => matches(chat, sought));
-  // Loads further pages. A match may be on a later page, and a short list may not fill the window.
+  // Loads further pages. More pages are needed because a match may be on a later page, and because a short list may not
+  // fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => {

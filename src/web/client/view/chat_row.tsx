@@ -139,7 +139,7 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
 
 /**
  * Focuses a link if the element that had the focus is gone. The list hides a new row until the row is measured, so this
- * tries again in the next frames.
+ * function tries again in the next frames.
  */
 export function takeFocus(link: HTMLElement | null, frames = 30): void {
   if (!link?.isConnected || document.activeElement !== document.body) return;

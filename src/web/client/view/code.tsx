@@ -16,7 +16,10 @@ async function find(language: string, code: string): Promise<readonly Part[] | n
   return highlighter.find(language, code);
 }
 
-/** Returns the code with its parts in colour. Parts contain only lengths, so the text is always the given code. */
+/**
+ * Returns the code with its parts in colour. The parts contain only lengths, so the shown text is always the given
+ * code.
+ */
 function coloured(code: string, parts: readonly Part[]): ReactNode[] {
   let at = 0;
   const drawn = parts.map(([length, colour]) => {
@@ -35,8 +38,8 @@ function coloured(code: string, parts: readonly Part[]): ReactNode[] {
 }
 
 /**
- * Returns the code, in colour once its parts are known. While a bot appends to the code, the earlier parts keep their
- * colours, so that the code does not flicker. Code whose parts cannot be loaded has no colours.
+ * Returns the code. It is in colour when its parts are known. While a bot appends to the code, the earlier parts keep
+ * their colours, so that the code does not flicker. If the parts cannot be loaded, the code has no colours.
  */
 function useColours(language: string, code: string): ReactNode {
   const [last, setLast] = useState<{ code: string; parts: readonly Part[] } | null>(null);

@@ -28,12 +28,12 @@ const MentionList = lazy(() => import('./mention_list.js'));
 
 const text_max = 4_096;
 const caption_max = 1_024;
-/** The service ignores further entities. */
+/** How many entities are sent. The service ignores further entities. */
 const entities_max = 100;
 
 export interface ComposerProps {
   chat: number;
-  /** Whether the chat is a group, whose members can be mentioned. */
+  /** Whether the chat is a group. In a group, members can be mentioned. */
   isGroup: boolean;
   /** Shows the scheduled posts. Null if the chat has none. */
   schedule: (() => void) | null;
@@ -158,8 +158,9 @@ async function saveEdit(chat: number, message: Message, source: string, done: ()
 }
 
 /**
- * Suggests commands: all of them after `toggle`, or those that begin with the typed text. Escape and a click outside of
- * the composer close the list until the text changes. `text` is null if there is nothing to suggest.
+ * Suggests commands. These are all commands after `toggle`, or otherwise the commands that begin with the typed text.
+ * Escape and a click outside of the composer close the list until the text changes. `text` is null if there is nothing
+ * to suggest.
  */
 function useSuggestions(
   commands: readonly BotCommand[],
@@ -228,8 +229,8 @@ function useText(chat: number, editing: Message | null) {
 }
 
 /**
- * Calls `close` on Escape, whichever element has the focus. `close` closes the topmost part of the composer. It is null
- * if no part is open.
+ * Calls `close` on Escape, whichever element has the focus. `close` closes the topmost part of the composer. `close` is
+ * null if no part is open.
  */
 function useEscape(close: (() => void) | null) {
   const latest = useRef(close);
@@ -262,7 +263,10 @@ function useFiles(chat: number, editing: Message | null, focus: () => void) {
   return { tray, files, count };
 }
 
-/** Focuses the text field when the person begins a reply or an edit. Without a touch screen, always focuses it. */
+/**
+ * Focuses the text field when the person begins a reply or an edit. On a device without a touch screen, always focuses
+ * the text field.
+ */
 function useTextField(editing: Message | null, replyTo: Message | null) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -382,7 +386,7 @@ function TextField({ own, placeholder }: TextFieldProps) {
       placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
-        // A change by a button sets the selection after this event.
+        // Reads the selection later, because a change by a button sets the selection only after this event.
         queueMicrotask(formatting.onSelect);
         own.suggestions.setAt(0);
       }}
@@ -421,7 +425,7 @@ function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
   );
 }
 
-/** Whether the browser can record. It has no `mediaDevices` on pages that are not secure. */
+/** Whether the browser can record. On a page that is not secure, `mediaDevices` is missing. */
 const canRecord = () => 'MediaRecorder' in window && navigator.mediaDevices !== undefined;
 
 /** Records a voice message in place of the row of the composer. */

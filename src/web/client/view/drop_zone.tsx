@@ -42,7 +42,8 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onPaste = (event: ClipboardEvent) => {
       const { clipboardData: data, target } = event;
       const isElsewhere = (target as Element).closest('input') !== null || isCovered();
-      // Office programs copy a text together with a picture of the text.
+      // Ignores files that are pasted together with formatted text, because office programs copy a text together with a
+      // picture of it.
       if (!latest.current || isElsewhere || !data?.files.length || data.types.includes('text/rtf')) return;
       event.preventDefault();
       latest.current(filesOf(data));

@@ -27,8 +27,8 @@ interface Indexed {
 }
 
 /**
- * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, because
- * the picker finds rows by this number. Only row zero loses the attribute.
+ * Corrects ARIA indices, because ARIA counts from one and the picker from zero. The index of a row stays the same,
+ * because the picker finds rows by this index. Only row zero loses the attribute.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -108,8 +108,9 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
 const name_score = 10;
 
 /**
- * Returns the emoji that match a search. The best match comes first. All of them are in one category, because the picker
- * sorts only within categories. The picker keeps the order of emoji with equal scores, so every emoji gets the same score.
+ * Returns the emoji that match a search. The best match comes first. All of these emoji are in one category, because
+ * the picker sorts only within categories. The picker keeps the order of emoji with equal scores, so every emoji gets
+ * the same score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis
@@ -124,8 +125,8 @@ function ranked(data: EmojiData, sought: string): EmojiData {
 }
 
 /**
- * Builds the data of a picker. The locale consists of the language, a space and the search text, because the picker
- * loads data only for a new locale.
+ * Builds the data of a picker. The picker loads data only for a new locale. The locale therefore consists of the
+ * language, a space and the search text.
  */
 function createResolver(): EmojiDataResolver {
   const loaded = new Map<string, Promise<EmojiData>>();

@@ -8,7 +8,7 @@ export type FieldRef = RefObject<HTMLTextAreaElement | null>;
 
 /**
  * Changes the text of a field. The browser itself inserts the text, so that the person can undo the change, and so that
- * the field reports it like typed text.
+ * the field reports the change like typed text.
  */
 export function changeField(area: HTMLTextAreaElement, { from, to, insert, selection }: Change): void {
   area.focus();
@@ -32,7 +32,7 @@ export function useFormatting(field: FieldRef) {
       if (!area) return;
       changeField(area, formatChange(wanted, area.value, area.selectionStart, area.selectionEnd));
     });
-  /** Returns true if the key formats text. Without a selection, Ctrl+K finds a chat. */
+  /** Returns true if the key formats text. If no text is selected, Ctrl+K is left to the search for a chat. */
   const onKey = (event: KeyboardEvent): boolean => {
     const wanted = formatOfKey(event);
     if (!wanted || (wanted === 'link' && from === to)) return false;

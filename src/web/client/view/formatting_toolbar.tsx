@@ -7,7 +7,7 @@ import { Icon } from './icons.js';
 
 const isMac = /^(?:Mac|iP)/.test(navigator.platform);
 
-/** Returns the keys of a format as people know them on their computer. */
+/** Returns the keys of a format as they are written on the person's system. */
 export const keysOf = (format: Format): string =>
   isMac ? `⌘${formatKeys[format].replace('Shift+', '⇧')}` : `Ctrl+${formatKeys[format]}`;
 
@@ -15,13 +15,13 @@ export const formatWord = (format: Format): WordKey => `format_${format}`;
 
 interface ToolbarProps {
   format: (format: Format) => void;
-  /** Returns to the text field. */
+  /** Moves the focus back to the text field. */
   leave: () => void;
 }
 
 /**
- * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that the Tab key
- * passes all of them in one step.
+ * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that one press of
+ * the Tab key passes all of them.
  */
 export default function FormattingToolbar({ format, leave }: ToolbarProps) {
   const bar = useRef<HTMLDivElement>(null);

@@ -1,6 +1,6 @@
 /**
- * Loads the results of a bot while the person types `@bot query`. A query is sent after a short pause, and its results
- * are kept until the text changes.
+ * Loads the results of a bot while the person types `@bot query`. A query is sent after a short pause. The results of a
+ * query are kept until the text changes.
  */
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { call, get } from '../api.js';
@@ -14,7 +14,7 @@ import type { InlineAnswer, InlineResult, Message, Named } from '../types.js';
 const pause_ms = 300;
 const names_max = 200;
 
-/** Caches look-ups: lower-case username → bot. Null if no bot with inline mode has this name. */
+/** Caches bots by lower-case username. Null if no bot with inline mode has this name. */
 const bots = new Map<string, Promise<Named | null>>();
 
 function findBot(username: string): Promise<Named | null> {
@@ -40,7 +40,10 @@ export const queryIn = (text: string): { username: string; query: string } | nul
 export interface InlineState {
   bot: Named;
   query: string;
-  /** The results, each with the id of its answer, because results that are loaded later belong to other answers. */
+  /**
+   * The results, each with the id of its answer. The ids differ, because results that are loaded later belong to other
+   * answers.
+   */
   results: ReadonlyArray<{ answer: string; result: InlineResult }>;
   button?: InlineAnswer['button'];
   next?: string | undefined;
@@ -114,7 +117,7 @@ export interface InlineProps {
   /** The typed text, or null if it cannot be an inline query. */
   text: string | null;
   replyTo: Message | null;
-  /** Called once a result was sent. */
+  /** Called when a result has been sent. */
   sent: () => void;
 }
 

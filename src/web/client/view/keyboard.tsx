@@ -88,8 +88,8 @@ function QueryKey({ button, chat, message }: KeyProps) {
   const here = button.switch_inline_query_current_chat;
   const query = here ?? button.switch_inline_query ?? button.switch_inline_query_chosen_chat?.query ?? '';
   const write = (to: number) => {
-    // A forwarded message also names the bot of the original, but the keyboard belongs to the bot that sent the
-    // message.
+    // A forwarded message also names the bot of the original. That bot does not count, because the keyboard belongs to
+    // the bot that sent the message.
     const owner = (message.forward_origin ? undefined : message.via_bot) ?? message.from;
     setDraft(to, `@${owner?.username ?? ''} ${query}`);
     go(`chat/${to}`);

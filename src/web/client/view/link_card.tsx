@@ -1,4 +1,6 @@
-/** Shows the preview of a link. Its size never changes, so that an answer of the service moves no message. */
+/**
+ * Shows the preview of a link. The size of the card never changes, so that no message moves when the service answers.
+ */
 import { useEffect, useRef, useState } from 'react';
 import { askPreview, knownPreview, linkOf } from '../model/link_previews.js';
 import type { Message } from '../types.js';
@@ -6,7 +8,7 @@ import type { Message } from '../types.js';
 function Card({ message, url }: { message: Message; url: string }) {
   const card = useRef<HTMLAnchorElement>(null);
   const [preview, setPreview] = useState(() => knownPreview(url, message));
-  // The card keeps its place while it is drawn, even if the page turns out to have no preview.
+  // As long as the card is drawn, it keeps its place, even if the page turns out to have no preview.
   const [isAbsent] = useState(preview === null);
   useEffect(() => {
     if (!card.current || preview !== undefined) return undefined;

@@ -107,7 +107,7 @@ function Picture({ url, file, alt, open }: { url: string; file: FileRef; alt: st
 }
 
 /**
- * Returns the size of a picture on the page. Reserving this space keeps other content in place when the
+ * Returns the size of a picture on the page. Because this space is reserved, other content stays in place when the
  * picture loads.
  */
 const room = ({ width, height }: FileRef) => ({
@@ -136,7 +136,7 @@ function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
 
 interface OnDemandProps {
   medium: Medium;
-  /** Opens the file elsewhere. If undefined, the file is shown in place of the button. */
+  /** Opens the file in another place. If undefined, the file is shown in place of the button. */
   open?: () => void;
   children: (url: string) => ReactNode;
 }
@@ -204,7 +204,9 @@ function FileCard({ file }: { file: FileRef }) {
   );
 }
 
-/** Makes the browser find the length of a recording, which the file does not state, so that people can seek in it. */
+/**
+ * Makes the browser find the length of a recording, so that people can seek in it. The file does not state the length.
+ */
 function findLength({ currentTarget: audio }: SyntheticEvent<HTMLAudioElement>): void {
   if (audio.duration !== Number.POSITIVE_INFINITY) return;
   audio.ontimeupdate = () => {

@@ -21,7 +21,7 @@ interface Loaded extends Pick<Model, 'mentionable' | 'mentionChange'> {
   readonly members: readonly User[];
 }
 
-/** Loads the code and the members once the person types a mention. Returns null until then. */
+/** Loads the code and the members when the person begins to type a mention. Returns null until they are loaded. */
 function useMembers(chat: number, isWanted: boolean): Loaded | null {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   useEffect(() => {
@@ -32,11 +32,11 @@ function useMembers(chat: number, isWanted: boolean): Loaded | null {
         import('../model/members.js'),
         import('../model/mentions.js'),
       ]);
-      // Without the list, people who wrote recently are still found.
+      // Ignores the error. Even if the list cannot be loaded, people who wrote recently are found.
       const members = await membersOf(chat).catch(() => []);
       if (isHere) setLoaded({ members, mentionable, mentionChange });
     };
-    // Without the code, the person can still type the whole name.
+    // Ignores the error. Even if the code cannot be loaded, the person can type the whole name.
     load().catch(() => {});
     return () => {
       isHere = false;

@@ -28,7 +28,7 @@ export interface MessageActions {
 }
 
 interface BubbleProps {
-  /** The message, or the messages of an album. */
+  /** One message, or the messages of an album. */
   messages: readonly Message[];
   /** Whether the previous message has the same sender. */
   joined: boolean;

@@ -43,7 +43,7 @@ function lastIdOf(item: Item | undefined): number {
 const together_s = 300;
 
 /**
- * Builds the rows. A line is drawn above the first message of others after `mark`. If `mark` is null, there is no line.
+ * Builds the rows. Draws a line above the first message of other people after `mark`. If `mark` is null, draws no line.
  */
 function itemsOf({ messages, outgoing, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
@@ -88,7 +88,7 @@ function itemsOf({ messages, outgoing, atStart, first }: History, type: string, 
   return items;
 }
 
-/** Adds the draft of the bot. A message that the bot sent after the draft replaces it. */
+/** Adds the draft of the bot. If the bot has sent a message after the draft, the message replaces the draft. */
 function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDraft | null): Item[] {
   if (draft === null || !atEnd || (draft.stopped && draft.text === '')) return items;
   const newest = messages.findLast(({ from }) => from?.id !== me.value?.id)?.message_id ?? 0;
@@ -161,7 +161,7 @@ interface MessageListProps {
   history: History;
   /** A message to scroll to. `n` changes with each request, even for the same message. */
   target: { id: number; n: number } | null;
-  /** Changes when the person sends a message. The list then scrolls to the end. */
+  /** A value that changes when the person sends a message. The list then scrolls to the end. */
   bottom: number;
   actions: MessageActions;
 }
@@ -173,7 +173,7 @@ const foot = 10;
 const at_end = 60;
 const marked_ms = 1_600;
 
-/** Returns handlers that never change. A new message therefore redraws no other message. */
+/** Returns handlers that never change, so that a new message does not redraw other messages. */
 function useStable(actions: MessageActions): MessageActions {
   const latest = useRef(actions);
   latest.current = actions;
@@ -190,12 +190,12 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Returns the last read message before the unread messages, or null without unread messages. The result changes when a
- * new message arrives after the person has read everything. It becomes null when the person sends a message.
+ * Returns the last read message before the unread messages, or null if there are no unread messages. The result changes
+ * when a new message arrives after the person has read everything. It becomes null when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
-  // If the person has read no message of a long history, shows the end of the history.
+  // If the person has never read a message of a long history, shows the end of the history.
   const isUnread = unread_count > 0 && (read_message_id > 0 || unread_count < unread_max);
   const [mark, setMark] = useState(isUnread ? read_message_id : null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the line stays in its place while the person reads
@@ -220,7 +220,7 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   return lastIdOf(items[index]);
 }
 
-/** How long a row must stay in place before it counts as seen. By then, the height of the row is known. */
+/** How long a row must stay in place before it counts as seen. After this time, the height of the row is known. */
 const seen_ms = 100;
 
 /** The position in the list. */
@@ -238,7 +238,7 @@ interface Place {
 
 /**
  * Marks messages as read when they are in view. Call `lookSoon` after each change of the view. `isBehind` says whether
- * the end is out of view.
+ * the end of the list is out of view.
  */
 function useReading(chat: number, history: History, items: readonly Item[], place: Place) {
   const [isBehind, setBehind] = useState(false);
@@ -275,7 +275,10 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
   return { lookSoon, isBehind };
 }
 
-/** Scrolls to the message that the person wants to see. Returns its id while it is highlighted, otherwise 0. */
+/**
+ * Scrolls to the message that the person wants to see. Returns the id of this message while it is highlighted,
+ * otherwise 0.
+ */
 function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
   const [marked, setMarked] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes

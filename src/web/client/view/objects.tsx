@@ -1,6 +1,6 @@
 /**
- * Shows locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone.
- * `poll.tsx` shows polls.
+ * Shows locations, venues, contacts and dice in messages. Except for dice, these are cards that open the map or the
+ * phone. `poll.tsx` shows polls.
  */
 
 import { useEffect, useState } from 'react';
@@ -59,7 +59,7 @@ function useIsLive(until: number): boolean {
   const left = until * 1000 - Date.now();
   useEffect(() => {
     if (left <= 0) return undefined;
-    // A longer timeout could overflow.
+    // Limits the timeout to a day, because a longer timeout could overflow.
     const timer = setTimeout(() => setEnded(Date.now()), Math.min(left, day_ms));
     return () => clearTimeout(timer);
   }, [left]);
@@ -67,8 +67,7 @@ function useIsLive(until: number): boolean {
 }
 
 /**
- * Shows the position of a live location, and the time at which the live location ends. Each edit of the message moves
- * the position.
+ * Shows the position of a live location, and the time at which it ends. Each edit of the message moves the position.
  */
 function LiveCard({ live, detail, href }: { live: Location; detail: string; href: string | undefined }) {
   const until = live.live_until ?? 0;

@@ -1,4 +1,4 @@
-/** Shows a public chat that the person has not joined: its description, its posts, and the button to join. */
+/** Shows a public chat that the person has not joined, with its description, its posts, and a button to join. */
 import { lazy, useEffect, useState } from 'react';
 import { ApiFailure, call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';

@@ -1,5 +1,6 @@
 /**
- * Shows a poll in a message or post. People vote here, and see the results once they have voted or the poll is closed.
+ * Shows a poll in a message or post. People vote here. They see the results after they have voted, or when the poll is
+ * closed.
  */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
@@ -86,7 +87,8 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
 }
 
 /**
- * Returns the mark of an option in the results: a correct or wrong answer of a quiz, the person's own vote, or none.
+ * Returns the mark of an option in the results. It marks a correct answer, a wrong answer or the person's own vote. An
+ * option may have no mark.
  */
 function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
   if (correct?.includes(id)) return 'correct';

@@ -161,8 +161,8 @@ export function PostsPage({ chat, open }: PostsPageProps) {
 }
 
 /**
- * Groups posts, newest first, into albums. The posts in an album are in order. Unless `isAll` is true, leaves out the
- * oldest album, because its first posts may be on the next page.
+ * Groups posts into albums. The given posts and the albums are newest first, but the posts in an album are oldest
+ * first. Unless `isAll` is true, leaves out the oldest album, because its first posts may be on the next page.
  */
 function albumsOf(list: readonly Post[], isAll: boolean): Post[][] {
   const albums: Post[][] = [];

@@ -10,7 +10,7 @@ interface RecorderProps {
   /** Sends the recording. Returns false if it cannot be sent now. */
   send: (voice: VoiceFile) => boolean;
   close: () => void;
-  /** Tells others that the person is recording. Called repeatedly during the recording. */
+  /** Tells other people that the person is recording. Called repeatedly during the recording. */
   tell: () => void;
 }
 
@@ -56,7 +56,8 @@ export default function Recorder({ send, close, tell }: RecorderProps) {
   useEffect(() => {
     if (state === 'running') tell();
   }, [state, Math.floor(seconds)]);
-  // Moves the focus to the button to send as soon as it can be pressed. Until then, the button to delete has the focus.
+  // Moves the focus to the send button as soon as this button can be pressed. Until then, the delete button has the
+  // focus.
   useEffect(() => {
     row.current?.querySelector<HTMLElement>(isReady ? '.send' : 'button')?.focus();
   }, [isReady]);

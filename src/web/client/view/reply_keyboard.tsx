@@ -33,8 +33,8 @@ const isAnswered = ({ messages, outgoing }: History, { message_id }: Message): b
   outgoing.length > 0 || messages.some((one) => one.message_id > message_id && one.from?.id === me.value?.id);
 
 /**
- * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after its use
- * and can be opened again. In groups, a press replies to the message with the keyboard.
+ * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after it is
+ * used, but can be opened again. In groups, a press replies to the message with the keyboard.
  */
 export function useReplyKeys(chat: ChatSummary, history: History, sent: () => void) {
   useSignal(replyKeyboards);

@@ -109,7 +109,7 @@ function Edit({ post, path, changed, close }: ItemProps & { close: () => void })
   const former = post.publish_at * 1_000;
   const initial = former > Date.now() ? former : upToMinute(Date.now() + minute_ms);
   const save = async (at: string) => {
-    // Leaves out an unchanged time, because it may be less than a minute ahead.
+    // Leaves out an unchanged time. It may be less than a minute ahead, and the service would refuse it.
     const time = at === fieldOf(former) ? {} : { publish_at: secondsOf(at) };
     await call('PATCH', path, { ...wordsOf(source), ...time });
     await changed();

@@ -8,7 +8,7 @@ import { Confirm, Failure, IconButton } from './ui.js';
 
 const path = '/api/me/sessions';
 
-/** Returns when the session was used last. The service knows only the day. */
+/** Returns the day on which the session was last used. The service does not store the time. */
 function usedText({ is_current, last_used_on }: Session): string {
   if (is_current) return t('session_here');
   return last_used_on === undefined

@@ -84,7 +84,7 @@ function Choice({ id, label, hint, value, options, langs = false, choose }: Choi
   );
 }
 
-/** Stores the language in the account. Bots see the language and show their texts in it. */
+/** Stores the language in the account. Bots see the language and show their texts in this language. */
 async function choose(code: Language): Promise<void> {
   await attempt(async () => {
     await setLanguage(code, true);

@@ -19,7 +19,7 @@ interface DemoPerson {
 }
 
 /**
- * Stores the demo people in this browser, because the one-time link works only once. A second window can then sign in
+ * Stores the demo people in this browser, because the one-time link works only once. A second window can thus sign in
  * as another person.
  */
 const keptAt = 'petrel.demo';
@@ -58,7 +58,7 @@ async function demoPeople(): Promise<DemoPerson[]> {
   }
 }
 
-/** The ways to sign in if the service offers no others, or does not answer. */
+/** The default ways to sign in. They are used if the service offers no others or does not answer. */
 const tokenOnly: SignInWays = { sign_up: false };
 
 /** Finishes a sign-in if the identity provider has redirected the browser to this page. */

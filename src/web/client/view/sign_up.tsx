@@ -44,7 +44,7 @@ export function ProviderButton({ name, keep, disabled, fail }: ProviderProps) {
 }
 
 interface SignUpProps {
-  /** Whether another way to sign in is the main one. */
+  /** Whether another way to sign in is shown as the main one. */
   isSecond: boolean;
   enter: (session: NewSession) => void;
 }

@@ -11,7 +11,7 @@ export function Suggestions() {
   useSignal(chats);
   const [all, setAll] = useState<readonly Suggestion[]>([]);
   useEffect(() => {
-    // Without an answer nothing is suggested. Fronts of an earlier version have no such call.
+    // If the call fails, suggests nothing. Fronts of an earlier version do not have this call.
     get<Page<Suggestion>>('/api/suggestions').then(
       ({ items }) => setAll(items),
       () => {},

@@ -87,8 +87,8 @@ export function Spinner({ label }: { label?: string }) {
 }
 
 /**
- * Shows a placeholder for an empty list. Says which items the list will contain, and links to the form that creates an
- * item.
+ * Shows a placeholder for an empty list. The placeholder says which items the list will contain, and links to the form
+ * that creates an item.
  */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
@@ -117,7 +117,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
 }
 
 interface PartProps {
-  /** The content to show while the part is loading. */
+  /** The content that is shown while the part is loading. */
   waiting?: ReactNode;
   children: ReactNode;
 }
@@ -291,7 +291,7 @@ interface MenuProps {
 
 /**
  * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. When the menu
- * closes, the element that had the focus before gets it back.
+ * closes, the focus returns to the element that had it before.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);
@@ -377,7 +377,7 @@ interface FieldProps {
 
 export const lengthOf = (text: string): number => [...text].length;
 
-/** Shows a labelled field. With `max`, it shows the number of characters left. */
+/** Shows a labelled field. With `max`, the field shows the number of characters left. */
 export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
   const id = useId();
   const left = max === undefined ? 0 : max - lengthOf(value);

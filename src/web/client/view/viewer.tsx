@@ -121,7 +121,7 @@ function useGestures({ scale, zoom, move, step, close }: GestureOptions) {
   return {
     onPointerDown({ target, currentTarget, pointerId, clientX: x, clientY: y }: PointerEvent<HTMLElement>) {
       if (isControl(target as Element, y)) return;
-      // A video needs its own clicks.
+      // Does not capture the pointer on a video, because a video handles its own clicks.
       if (!(target instanceof HTMLVideoElement)) currentTarget.setPointerCapture(pointerId);
       points.current.set(pointerId, { x, y });
       const isSingle = points.current.size === 1;
@@ -222,7 +222,7 @@ function actionOf(
   { key, target }: KeyboardEvent,
   { step, zoom }: { step: (by: number) => void; zoom: ((factor: number) => void) | undefined },
 ): (() => void) | undefined {
-  // The arrow keys move within a video that has the focus.
+  // Leaves the arrow keys to a video that has the focus, because they move within the video.
   const by = target instanceof HTMLVideoElement ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[key];
   if (by) return () => step(by);
   const factor = { '+': press_factor, '=': press_factor, '-': 1 / press_factor, '0': 0 }[key];
@@ -240,14 +240,14 @@ export default function Viewer({ items, first, close }: ViewerProps) {
     dialog.current?.showModal();
     dialog.current?.focus();
   }, []);
-  // The browser gives the focus back to the element that had it before.
+  // When the viewer closes, the browser returns the focus to the element that had it before.
   const end = () => dialog.current?.close();
   const step = (by: number) => {
     const next = at + by;
     if (!list[next]) return;
     setAt(next);
     reset();
-    // A button at the end is disabled, and would lose the focus.
+    // Moves the focus if this button becomes disabled, because a disabled button loses the focus.
     if (!list[next + by]) dialog.current?.focus();
   };
   const item = list[at] ?? first;

@@ -1,4 +1,4 @@
-/** Shows a Web App of a bot in a frame. The page may close itself and ask to open links. */
+/** Shows a Web App of a bot in a frame. The page of the Web App may close itself, and may ask to open links. */
 import { useEffect, useRef } from 'react';
 import { say } from '../notes.js';
 import { t } from '../words.js';
