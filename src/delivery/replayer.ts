@@ -7,7 +7,7 @@ import type { Time } from '../time.js';
 const intervalMs = 1_000;
 /** The interval while there is no replay to serve. */
 const idleIntervalMs = 4_000;
-/** How long one claim is used. The rest of the claim is for a last step that takes long. */
+/** How long a process uses one claim. The rest of the claim's time is for a last step that takes long. */
 const turnMs = limits.replay_claim_ms / 2;
 
 type Claimed = Awaited<ReturnType<HistoryReplays['claim']>>[number];
