@@ -156,7 +156,7 @@ test('a bot receives service messages in groups, and channel posts by other bots
   await received(b, said('a post'));
 });
 
-test('if each of two bots repeats its pin after every pin by others, both stop after one pin', async () => {
+test('two bots that each repeat their pin after every pin by others stop after one pin', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {

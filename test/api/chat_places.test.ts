@@ -107,7 +107,7 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
 });
 
-test('a pinned chat that the list in Redis lacks keeps its position when other chats are pinned or archived', async () => {
+test('a pinned chat that is missing from the list in Redis keeps its position when other chats are pinned or archived', async () => {
   const joined = (await service.newGroup(ann, 'Joined', [])) as number;
   await sql(
     `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,

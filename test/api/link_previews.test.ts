@@ -148,13 +148,13 @@ test('people who cannot read the message get no preview', async () => {
   });
 });
 
-describe('a service without link previews', () => {
+describe('LINK_PREVIEWS=0', () => {
   let plain: Service;
   onSharedService((running) => {
     plain = running;
   });
 
-  test('refuses a request for a preview with the reason that previews are off', async () => {
+  test('a request for a link preview is refused with the reason that previews are off', async () => {
     const user = await plain.newUser('reader');
     const group = await plain.newGroup(user, 'Readers', []);
     const sent = await resultOf(plain.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'x' }));

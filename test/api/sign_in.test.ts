@@ -71,8 +71,8 @@ const expired = 'Bad Request: the sign-in has expired, begin again';
 const unconfirmed = 'Forbidden: the identity provider did not confirm the sign-in';
 const unavailable = 'Service Unavailable: the identity provider gave no valid answer';
 
-describe('a sign-in through the provider', () => {
-  test('creates the person once, and gives each browser its own session', async () => {
+describe('provider sign-in', () => {
+  test('a sign-in through the provider creates the person once, and gives each browser its own session', async () => {
     expect(await resultOf(callOpenly(service, 'GET', '/api/sign_in'))).toEqual({
       ...{ sign_up: false, provider: { name: 'Example ID' } },
     });

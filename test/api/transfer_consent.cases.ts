@@ -32,7 +32,7 @@ const unchanged = async () => {
   expect((await service.bot(bot, 'getMe')).status).toBe(200);
 };
 
-describe('transfers that need consent', () => {
+describe('transfer consent', () => {
   beforeEach(async () => {
     owner = await service.newUser('olga');
     heir = await service.newUser('heidi');

@@ -141,7 +141,7 @@ test('getWebhookRoutes shows the routes in order, with their settings', async ()
   await clear();
 });
 
-test('a route with commands takes only these, and getWebhookRoutes and the owner see them', async () => {
+test('a route with commands takes only these commands, and getWebhookRoutes and the owner see the commands', async () => {
   await resultOf(set('orders', { commands: ['/pay', 'order', 'pay'], percent: 100 }));
   expect(await routes()).toMatchObject([{ name: 'orders', commands: ['pay', 'order'] }]);
   expect((await resultOf(own('GET', 'routes'))).items).toEqual(await routes());

@@ -286,7 +286,7 @@ describe('a ping ends after ten seconds', () => {
     return shown;
   };
 
-  test('the receiver never answers', async ({ onTestFinished }) => {
+  test('a ping to a receiver that never answers ends after ten seconds', async ({ onTestFinished }) => {
     const { receiver } = await receive(onTestFinished, () => {});
     const shown = await late(`https://127.0.0.1:${receiver.port}/`, () => receiver.requests() === 1);
     expect(shown).toMatchObject({ status: null, error: 'Read timeout expired', answer: null });
@@ -307,7 +307,9 @@ describe('a ping ends after ten seconds', () => {
     await expect.poll(() => receiver.open()).toBe(0);
   });
 
-  test('the receiver does not finish the TLS handshake', async ({ onTestFinished }) => {
+  test('a ping to a receiver that does not finish the TLS handshake ends after ten seconds', async ({
+    onTestFinished,
+  }) => {
     const listener = await startListener();
     onTestFinished(() => listener.close());
     const shown = await late(`https://127.0.0.1:${listener.port}/`, () => listener.open() === 1);
@@ -316,7 +318,7 @@ describe('a ping ends after ten seconds', () => {
   });
 });
 
-describe('pings are refused before anything is sent', () => {
+describe('a refused ping sends nothing', () => {
   const refusal = (kind: string) => expect.objectContaining({ kind });
 
   test('a bot has at most one ping in flight, and a process at most sixteen', async ({ onTestFinished }) => {

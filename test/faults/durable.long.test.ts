@@ -120,7 +120,7 @@ test.each(['always', 'everysec'] as const)(
 );
 
 test(
-  'without durable calls, acknowledged messages are missing after the same losses of Redis',
+  'without durable calls, losses of Redis lose acknowledged messages',
   async () => {
     expect((await missingAfter(4, {}, { unflushed: true })).missing).toBeGreaterThan(0);
   },

@@ -47,7 +47,7 @@ describe.each(Object.entries(formats))('removing the metadata of a %s', (_, enco
     expect(withoutMetadata(left)?.equals(left)).toBe(true);
   });
 
-  test('the metadata is removed even if the file is truncated at any byte', async () => {
+  test('the metadata of a photo is removed even if the file is truncated at any byte', async () => {
     const given = await tagged(encode, 6);
     for (let length = 1; length < given.length; length++) {
       const left = withoutMetadata(given.subarray(0, length));
@@ -55,7 +55,7 @@ describe.each(Object.entries(formats))('removing the metadata of a %s', (_, enco
     }
   });
 
-  test('the metadata is removed even if other bytes follow the picture', async () => {
+  test('the metadata of a photo is removed even if other bytes follow the picture', async () => {
     const clean = await encode(plain()).toBuffer();
     const preview = await tagged(encode, 6);
     const left = withoutMetadata(Buffer.concat([clean, preview])) as Buffer;

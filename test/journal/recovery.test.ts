@@ -181,7 +181,7 @@ describe('partitions are recovered', () => {
     expect((await meta()).run).toBe(runId());
   });
 
-  describe('a flusher may have read changes that Redis then lost', () => {
+  describe('a flusher may have read changes that Redis lost afterwards', () => {
     /** Starts a flusher that has read two changes. Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
       await node.recovery.recover(partition(), runId());

@@ -45,7 +45,7 @@ const textOf = (html: string) =>
     .replace(/<[^>]*>/g, '\n')
     .replace(/\n+/g, '\n');
 
-test('the page begins with the verdict', () => {
+test('the page of the benchmark begins with the verdict', () => {
   const good = textOf(pageOf(run([scenario()])));
   expect(good).toMatch(/Petrel bench\nThe measured goal is met\.\nPetrel 0\.1\.0/);
   const missed = textOf(pageOf(run([scenario({ cpu_ratio: 0.7 })])));
@@ -64,7 +64,7 @@ test.each([
   expect(verdictOf({ goals, ended })).toEqual({ good, words });
 });
 
-test('the page shows a warning above the verdict if other programs ran during the benchmark', () => {
+test('the page of the benchmark shows a warning above the verdict if other programs ran during the benchmark', () => {
   const html = textOf(pageOf(run([scenario({}, [0.02, 0.31, 0.02]), scenario({ name: 'getMe' })])));
   expect(html).toMatch(
     /Petrel bench\nWarning\.\n Other programs, .* took CPU time during rounds: up to 31 % of this machine in sendMessage\. Repeat.*\nAll 2/,
@@ -72,7 +72,7 @@ test('the page shows a warning above the verdict if other programs ran during th
   expect(warningsOf(run([scenario()]))).toEqual([]);
 });
 
-test('the page shows a warning about rounds that differ widely', () => {
+test('the page of the benchmark shows a warning about rounds that differ widely', () => {
   const ratios = [0.6, 0.9, 0.92];
   expect(warningsOf(run([scenario({ ratios })]))).toEqual([
     'The rounds differ widely: sendMessage had 0.60 to 0.92 of the floor.',
@@ -87,7 +87,7 @@ test('results of an earlier version lack the CPU time of other programs, and get
   expect(pageOf(results)).toContain('sendMessage');
 });
 
-test('the page shows one ratio to the minimal server for each scenario, and the spread of the rounds', () => {
+test('the page of the benchmark shows one ratio to the minimal server for each scenario, and the spread of the rounds', () => {
   const html = textOf(pageOf(run([scenario()])));
   // The goal and the plot show the lower ratio. Only the goal explains both ratios.
   expect(html).toContain('0.85 of floor, rates 0.88 to 0.92');

@@ -43,7 +43,7 @@ test.each([
   expect(card(html)).toBeNull();
 });
 
-describe('texts of a page', () => {
+describe('page texts', () => {
   test.each([
     ['are on one line', 'a\n\tb  c\u2028d', 'a b c d'],
     ['have no markup', 'a<b>c</b>&lt;i&gt;', 'a<b>c</b><i>'],
@@ -78,7 +78,7 @@ describe('texts of a page', () => {
   });
 });
 
-describe('the encoding of a page', () => {
+describe('page encoding', () => {
   const windows1251 = Buffer.concat([
     Buffer.from('<title>'),
     Buffer.from([0xcf, 0xf0, 0xe8, 0xe2, 0xe5, 0xf2]),

@@ -67,7 +67,7 @@ async function consistent(now: Person): Promise<string> {
   return token;
 }
 
-describe('concurrent changes of the owner of a bot', () => {
+describe('concurrent owner changes', () => {
   test('if two transfers of a bot run concurrently, only one of them succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);

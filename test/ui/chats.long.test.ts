@@ -304,7 +304,7 @@ test('a person who is added to a channel or removed from it sees this immediatel
   await page.context().close();
 });
 
-test('after a connection loss, the list shows the chats that the person joined or left meanwhile', async () => {
+test('after a connection loss, the chat list shows the chats that the person joined or left meanwhile', async () => {
   const { service } = world;
   const kept = await service.newGroup(alice, 'Former harbour', [bob]);
   const page = await world.open(bob);

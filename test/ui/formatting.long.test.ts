@@ -61,7 +61,7 @@ async function violations(page: Page, selector: string): Promise<string[]> {
   }, selector);
 }
 
-test('the buttons above the field format the selected text, and the change can be undone', async () => {
+test('the buttons above the text field format the selected text, and the change can be undone', async () => {
   const page = await world.open(alice, `#/chat/${group}`);
   await fieldOf(page).fill('one two three');
   expect(await toolbarOf(page).count()).toBe(0);

@@ -87,7 +87,7 @@ async function findings(page: Page): Promise<string[]> {
   });
 }
 
-test('results appear above the composer, and a click sends one of them as a message via the bot', async () => {
+test('inline results appear above the composer, and a click sends one of them as a message via the bot', async () => {
   const page = await open();
   await type(page, 'cats');
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
@@ -127,7 +127,7 @@ test('with the keyboard, a person can select a result, load further results and 
   expect(queries).toContain('many|20');
 });
 
-test('Escape closes the results, and the text is then sent as it is', async () => {
+test('after Escape closes the inline results, the text can be sent as it is', async () => {
   const page = await open();
   await type(page, 'plain');
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
@@ -137,7 +137,7 @@ test('Escape closes the results, and the text is then sent as it is', async () =
   await expect.poll(newest).toMatchObject({ text: `@${bot.username} plain` });
 });
 
-test('the page explains an empty answer and a silent bot, and ignores the username of a person', async () => {
+test('the application explains an empty answer and a silent bot, and ignores the username of a person', async () => {
   const page = await open();
   await type(page, '');
   await page.getByText('Search numbers').waitFor();
@@ -151,7 +151,7 @@ test('the page explains an empty answer and a silent bot, and ignores the userna
   await expect.poll(newest).toMatchObject({ text: `@${alice.username} hello` });
 });
 
-test('the button above the results starts the bot, even on a phone', async () => {
+test('the button above inline results starts the bot, even on a phone', async () => {
   const page = await open();
   await page.setViewportSize({ width: 360, height: 640 });
   await type(page, 'button');

@@ -71,7 +71,7 @@ test('right-to-left text is aligned to the right, and messages of others in a gr
   await page.context().close();
 });
 
-test('on a phone, a long press opens the menu of a message, and the message shows no button', async () => {
+test('on a phone, a long press opens the menu of a message, and messages show no menu button', async () => {
   await post(bob, group, 'press me');
   const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
   const page = await world.open(alice, '', phone);

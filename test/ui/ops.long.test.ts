@@ -170,7 +170,7 @@ test('with the keyboard alone, an operator finds a bot, suspends it and ends the
   await page.context().close();
 });
 
-test('if two queues of a bot have the same outcome, the page shows the outcome twice', async () => {
+test('if two queues of a bot have the same outcome, the page of the bot shows the outcome twice', async () => {
   const { service } = world;
   const busy = await service.newBot(owner, 'busy');
   const database = new pg.Client(service.databaseUrl);
@@ -303,7 +303,7 @@ test('the charts show the values of any point to the pointer and to the keyboard
   await page.context().close();
 });
 
-test('the page loads the whole history once, and then only new points', async () => {
+test('the page of operators loads the whole history once, and then only new points', async () => {
   const page = await world.open(null);
   const queries: string[] = [];
   page.on('request', (request) => {

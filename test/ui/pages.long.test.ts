@@ -103,7 +103,7 @@ test('the content security policy blocks injected scripts, markup and other orig
   await page.context().close();
 });
 
-test(`the page shows the full history again after ${cut_ms / 1000} s without the event stream, while messages arrive`, async () => {
+test(`a chat shows its full history again after ${cut_ms / 1000} s without the event stream, while messages arrive`, async () => {
   const { service, wire } = world;
   const other = await service.newBot(alice, 'busy');
   await service.openChat(alice, other);

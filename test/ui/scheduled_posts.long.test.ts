@@ -90,7 +90,7 @@ test('an author schedules the text of the composer, and changes, publishes and d
   await page.context().close();
 });
 
-test('the list follows changes in other windows', async () => {
+test('the list of scheduled posts follows changes in other windows', async () => {
   const page = await world.open(alice, `#/chat/${channel}`);
   await button(page, 'Scheduled posts').click();
   await dialog(page).getByText('There are no scheduled posts.').waitFor();

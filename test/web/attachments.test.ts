@@ -53,7 +53,7 @@ test('files are divided into albums of one kind, in order', () => {
   expect(names).toEqual(['12', '345', '6', '7']);
 });
 
-test('only a recording of the page is a voice message, and it is never part of an album', () => {
+test('only a recording made in the page is a voice message, and a voice message is never part of an album', () => {
   const recording = new File(['x'], 'Voice message', { type: 'audio/webm;codecs=opus' });
   const song = new File(['x'], 'song.webm', { type: 'audio/webm' });
   expect([recording, song].map(kindOf)).toEqual(['voice', 'audio']);

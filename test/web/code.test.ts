@@ -35,7 +35,7 @@ const drawn = (language: string, code: string) => {
   });
 };
 
-describe('the colours of code', () => {
+describe('code colours', () => {
   test('the parts cover the whole code in every language, and none is empty', () => {
     const code = `a = "b" // 1 <c d="e">&lt;</c>\n# f\n+ g\n😀 \${h} '\${i}' /* j`;
     for (const language of languageNames) {

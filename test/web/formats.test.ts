@@ -117,7 +117,7 @@ test('members are found by username and by each word of their name, without the 
   expect(found('', 1)).toEqual([2, 3]);
 });
 
-test('the list has at most 20 members, and those who wrote most recently come first', () => {
+test('the list of suggested members has at most 20 members, and members who wrote most recently come first', () => {
   const many = Array.from({ length: 30 }, (_, id) => person(100 + id, 'Many'));
   const messages = [many[5], bot, person(7, 'Guest')].map((from) => ({ from }));
   const listed = mentionable('', many, messages as never, 9);

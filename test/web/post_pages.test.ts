@@ -90,7 +90,7 @@ const elementOf = (page: string, opening: string) => {
 };
 
 describe('readers without an account can open a post of a public channel', () => {
-  test('the page shows the post and a preview card without an account or scripts, and hides the author', async () => {
+  test('the page of a post shows the post and a preview card without an account or scripts, and hides the author', async () => {
     const { id, external_id } = await write(await newChannel(), { text: 'High water\nat noon' });
     const react = async (user: TestUser, emoji: string) =>
       expect((await service.app(user, 'POST', `/api/posts/${id}/reactions`, { emoji })).status).toBe(200);
@@ -116,7 +116,7 @@ describe('readers without an account can open a post of a public channel', () =>
       expect(page).not.toContain(hidden);
   });
 
-  test('the page has a strict policy, loads everything from this host, and may be cached for a minute', async () => {
+  test('the page of a post has a strict policy, loads everything from its own host, and may be cached for a minute', async () => {
     const { external_id } = await write(await newChannel(), { text: 'short' });
     const { headers, text: page } = await load(`/post/${external_id}`);
     const app = (await load('/app')).headers;
@@ -179,7 +179,7 @@ describe('readers without an account can open a post of a public channel', () =>
     },
   );
 
-  test('the description has up to 200 characters, and the page has the whole text', async () => {
+  test('the description in a preview card has up to 200 characters, and the page of the post has the whole text', async () => {
     const text = '🌊'.repeat(300);
     const { external_id } = await write(await newChannel(), { text });
     const { text: page } = await load(`/post/${external_id}`);
@@ -187,7 +187,7 @@ describe('readers without an account can open a post of a public channel', () =>
     expect(elementOf(page, 'p class="text" dir="auto" lang=""')).toBe(text);
   });
 
-  test('the page hides the letters of spoilers', async () => {
+  test('the page of a post hides the letters of spoilers', async () => {
     const entities = [{ type: 'spoiler', offset: 4, length: 10 }];
     const { external_id } = await publish(await newChannel(), 'sendMessage', {
       text: 'The butler did',
@@ -235,7 +235,7 @@ describe('readers without an account can open a post of a public channel', () =>
     expect(metaOf((await load(`/post/${external_id}`)).text, 'og:image')).toBeNull();
   });
 
-  test('the page shows a post that Redis no longer has', async () => {
+  test('the page of a post works after Redis has evicted the post', async () => {
     const { id, external_id } = await write(await newChannel(), { text: 'kept in Postgres' });
     const redis = openAnywhere(service.redis);
     const key = keys().post(id);
