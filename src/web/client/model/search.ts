@@ -18,7 +18,7 @@ const page = 20;
  * Because a page can be empty, loads up to this many pages until one has messages. After that, the person decides
  * whether to load more.
  */
-const empty_pages_max = 10;
+const empty_pages_max = 20;
 /** The maximum number of bytes and of words in a query that the service accepts. */
 const bytes_max = 256;
 const words_max = 8;

@@ -98,7 +98,7 @@ export function FoundMessages({ query, chat, open }: ResultsProps) {
         />
       ))}
       <p className="found-note" role="status">
-        {isNothing ? t('nothing_found') : ''}
+        {isNothing ? t(more ? 'nothing_found_yet' : 'nothing_found') : ''}
       </p>
       {failed !== '' && <Trouble text={failed} />}
       {isLoading && (

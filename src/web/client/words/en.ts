@@ -230,6 +230,7 @@ export const en = {
   none: 'none',
   not_sent: 'Not sent',
   nothing_found: 'Nothing found',
+  nothing_found_yet: 'Nothing found yet',
   notifications: 'Notifications',
   notifications_hint: 'Notifies you of messages while you are not looking at Petrel.',
   ok: 'OK',

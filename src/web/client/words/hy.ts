@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'չկա',
   not_sent: 'Չի ուղարկվել',
   nothing_found: 'Ոչինչ չի գտնվել',
+  nothing_found_yet: 'Առայժմ ոչինչ չի գտնվել',
   notifications: 'Ծանուցումներ',
   notifications_hint: 'Երբ հաղորդագրություն է գալիս, իսկ դուք Petrel-ին չեք նայում։',
   offered: 'Ձեզ առաջարկվում է {name}։',

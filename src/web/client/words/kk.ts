@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'жоқ',
   not_sent: 'Жіберілмеді',
   nothing_found: 'Ештеңе табылмады',
+  nothing_found_yet: 'Әзірге ештеңе табылмады',
   notifications: 'Хабарландырулар',
   notifications_hint: 'Хабар келгенде және сіз Petrel-ге қарап отырмағанда.',
   offered: 'Сізге {name} ұсынылып тұр.',

@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'нет',
   not_sent: 'Не отправлено',
   nothing_found: 'Ничего не найдено',
+  nothing_found_yet: 'Пока ничего не найдено',
   notifications: 'Уведомления',
   notifications_hint: 'Когда приходит сообщение, а вы не смотрите в Petrel.',
   offered: 'Вам предлагают {name}.',

@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'нест',
   not_sent: 'Фиристода нашуд',
   nothing_found: 'Ҳеҷ чиз ёфт нашуд',
+  nothing_found_yet: 'Ҳоло ҳеҷ чиз ёфт нашуд',
   notifications: 'Огоҳиномаҳо',
   notifications_hint: 'Вақте паём меояд ва шумо ба Petrel нигоҳ намекунед.',
   offered: 'Ба шумо {name} пешниҳод шудааст.',

@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'юк',
   not_sent: 'Җибәрелмәде',
   nothing_found: 'Бернәрсә дә табылмады',
+  nothing_found_yet: 'Әлегә бернәрсә дә табылмады',
   notifications: 'Белдерүләр',
   notifications_hint: 'Хәбәр килгәндә һәм сез Petrelга карамаганда.',
   offered: 'Сезгә {name} тәкъдим ителә.',

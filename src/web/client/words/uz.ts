@@ -269,6 +269,7 @@ export const words: Words = {
   none: 'yoʻq',
   not_sent: 'Yuborilmadi',
   nothing_found: 'Hech narsa topilmadi',
+  nothing_found_yet: 'Hozircha hech narsa topilmadi',
   notifications: 'Bildirishnomalar',
   notifications_hint: 'Xabar kelganda va siz Petrelga qaramayotganingizda.',
   offered: 'Sizga {name} taklif qilinmoqda.',
