@@ -19,6 +19,9 @@ export function containsWords(texts: readonly string[], words: readonly string[]
   return words.every((word) => folded.some((text) => text.includes(word)));
 }
 
+/** Returns a text as `encode(bytes, 'hex')` of Postgres writes it. */
+const hex = (text: string): string => Buffer.from(text).toString('hex');
+
 /** Returns a text as `encode(bytes, 'escape')` of Postgres writes it. */
 const escaped = (text: string): string =>
   [...Buffer.from(text)]
@@ -32,17 +35,28 @@ const escaped = (text: string): string =>
 
 const inPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
 
-function charPattern(char: string): string {
+/** Returns the character and its other forms, which `foldCase` converts to the character. */
+function formsOf(char: string): string[] {
   const upper = char.toUpperCase();
-  const forms = [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];
-  const [first = '', ...others] = forms.map(escaped);
-  // ILIKE ignores the case of ASCII letters.
-  if (char < '\u0080') return inPattern(first);
+  return [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];
+}
+
+/** Returns a pattern for encoded forms of one character. Digits that differ become wildcards. */
+function commonPattern([first = '', ...others]: readonly string[]): string {
   if (others.some(({ length }) => length !== first.length)) return '%';
   return [...first]
     .map((each, i) => (others.every((other) => other[i] === each) ? inPattern(each) : '_'))
     .join('');
 }
+
+// ILIKE ignores the case of ASCII letters.
+const escapedPattern = (char: string): string =>
+  char < '\u0080' ? inPattern(escaped(char)) : commonPattern(formsOf(char).map(escaped));
+
+const hexPattern = (char: string): string => commonPattern(formsOf(char).map(hex));
+
+const anywhere = (word: string, patternOf: (char: string) => string): string =>
+  `%${[...word].map(patternOf).join('')}%`;
 
 /**
  * Returns a pattern for `encode(record, 'escape') collate "C" ilike`. The pattern matches every record with a string
@@ -50,4 +64,10 @@ function charPattern(char: string): string {
  * bytes. The word must be in the form of `foldCase`. The pattern depends on no locale of the database. It does not find
  * the few letters that have the same lower case as another letter, such as the Kelvin sign.
  */
-export const wordPattern = (word: string): string => `%${[...word].map(charPattern).join('')}%`;
+export const wordPattern = (word: string): string => anywhere(word, escapedPattern);
+
+/**
+ * Returns a pattern for `encode(record, 'hex') collate "C" like`. The pattern matches every record with a string
+ * that contains the word. If the word is short, the pattern also matches many other records.
+ */
+export const hexWordPattern = (word: string): string => anywhere(word, hexPattern);

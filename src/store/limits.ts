@@ -190,6 +190,14 @@ export const storeLimits = {
   search_rows_per_chat_max: 2_500,
   search_chats_max: 200,
   search_hits_per_chat: 3,
+  /**
+   * A page of a search reads its rows in steps. Each step reads up to twice as many rows as the one before. No step
+   * begins after this time. A chat costs about as much as this many further rows.
+   */
+  search_step_rows_min: 250,
+  search_step_rows_max: 2_000,
+  search_steps_ms: 25,
+  search_chat_rows: 25,
   search_timeout_ms: 2_000,
   /** The maximum number of people and bots that one search of an administrator reads. */
   search_accounts_rows_max: 20_000,

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SearchRange, searchRanges } from '../../src/postgres/messages/search.js';
 import { sqlOver } from '../../src/postgres/sql.js';
-import { foldCase, searchWords, wordPattern } from '../../src/rules/search.js';
+import { foldCase, hexWordPattern, searchWords, wordPattern } from '../../src/rules/search.js';
 import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
 let database: FreshDatabase;
@@ -41,13 +41,14 @@ const range = (chat: number, given: Partial<SearchRange> = {}): SearchRange => (
   ...given,
 });
 const search = (ranges: readonly SearchRange[], query: string, found = 10) =>
-  searchRanges(sql, ranges, (searchWords(query) as readonly string[]).map(wordPattern), found);
+  searchRanges(sql, ranges, searchWords(query) as readonly string[], found);
 
 const alphabet = fc.constantFrom(...'abzABZ09 %_\\\'"-.пПрРҚқԱաŌōÉéΣσςёЁ東🐦\u0000\n');
 const texts = fc.string({ unit: alphabet, maxLength: 30 });
 
-test('a pattern selects every text that contains the word', async () => {
-  const statement = `select encode($1::bytea, 'escape') collate "C" ilike $2 as selected`;
+test('both patterns select every text that contains the word', async () => {
+  const statement = `select encode($1::bytea, 'escape') collate "C" ilike $2 as selected,
+    encode($1::bytea, 'hex') collate "C" like $3 as fast`;
   await fc.assert(
     fc.asyncProperty(
       texts,
@@ -57,8 +58,9 @@ test('a pattern selects every text that contains the word', async () => {
         const text = a + b + c;
         for (const word of searchWords(b) ?? []) {
           expect(foldCase(text)).toContain(word);
-          const { rows } = await client.query(statement, [Buffer.from(text), wordPattern(word)]);
-          expect({ text, word, ...rows[0] }).toEqual({ text, word, selected: true });
+          const patterns = [wordPattern(word), hexWordPattern(word)];
+          const { rows } = await client.query(statement, [Buffer.from(text), ...patterns]);
+          expect({ text, word, ...rows[0] }).toEqual({ text, word, selected: true, fast: true });
         }
       },
     ),
@@ -75,6 +77,12 @@ test('a pattern escapes its special characters, and a text must match every patt
   expect(await idsOf('k\\s')).toEqual([8]);
   expect(await idsOf('МИН')).toEqual([2]);
   expect(await idsOf('мо СКВ')).toEqual([1]);
+});
+
+test('letters whose bytes share a digit in hex are told apart', async () => {
+  await store(-5, ['to', '4o', 'do', 'TO', 'qatar', 'aqtqb']);
+  expect((await search([range(-5)], 'to'))[0]?.ids).toEqual([4, 1]);
+  expect((await search([range(-5)], 'qatar'))[0]?.ids).toEqual([5]);
 });
 
 test('a range stops at its row limit and reports where it stopped', async () => {

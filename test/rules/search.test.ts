@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ruleLimits as limits } from '../../src/rules/limits.js';
-import { containsWords, searchWords, wordPattern } from '../../src/rules/search.js';
+import { containsWords, hexWordPattern, searchWords, wordPattern } from '../../src/rules/search.js';
 
 test('a query is divided into its different words in lower case', () => {
   expect(searchWords('  Red\tRED \n fox\u00a0')).toEqual(['red', 'fox']);
@@ -28,4 +28,9 @@ test('a message matches if its texts contain every word, in any case and within 
 test('a pattern escapes its special characters', () => {
   expect(wordPattern('50%_a\\b')).toBe('%50\\%\\_a\\\\\\\\b%');
   expect(wordPattern('п')).toBe('%\\\\320\\\\2_7%');
+});
+
+test('a pattern for hex has a wildcard for each digit that depends on the case', () => {
+  expect(hexWordPattern('a5')).toBe('%_135%');
+  expect(hexWordPattern('п')).toBe('%d0_f%');
 });

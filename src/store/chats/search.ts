@@ -12,7 +12,7 @@ import {
 } from '../../postgres/messages/search.js';
 import { byShard } from '../../postgres/shards.js';
 import { ruleLimits } from '../../rules/limits.js';
-import { containsWords, wordPattern } from '../../rules/search.js';
+import { containsWords } from '../../rules/search.js';
 import { messageKinds } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { piecesOf } from '../core/groups.js';
@@ -42,6 +42,31 @@ const candidatesAtOnce = 20;
 const textsOf = ({ content: { text, media } }: StoredMessage['record']): string[] =>
   [text, media?.name, media?.title, media?.performer].filter((each) => each !== undefined);
 
+/** Decides how many rows each step of a page reads, and when the page ends. */
+class Steps {
+  readonly #time: StoreContext['time'];
+  readonly #began: number;
+  #rows: number = limits.search_step_rows_min;
+  #left: number = limits.search_rows_max;
+
+  constructor(time: StoreContext['time']) {
+    this.#time = time;
+    this.#began = time.monotonic();
+  }
+
+  /** Returns how many rows the current step may read. */
+  rows(): number {
+    return Math.min(this.#rows, this.#left);
+  }
+
+  /** Begins the next step. Returns false if the page ends. */
+  next(): boolean {
+    this.#left -= this.rows();
+    this.#rows = Math.min(this.#rows * 2, limits.search_step_rows_max);
+    return this.#left > 0 && this.#time.monotonic() - this.#began < limits.search_steps_ms;
+  }
+}
+
 export class Search {
   readonly #context: StoreContext;
   readonly #chats: Pick<Chats, 'find'>;
@@ -55,8 +80,9 @@ export class Search {
 
   /**
    * Finds messages of one chat with ids below `before`, or from the newest one if `before` is 0. Reads up to
-   * limits.search_rows_max rows, so an answer can have a `next` although it contains no messages. The words must be in
-   * the form that `foldCase` returns. Error: `unavailable` if Postgres takes longer than limits.search_timeout_ms.
+   * limits.search_rows_max rows, and begins no step after limits.search_steps_ms. Even an answer without messages can
+   * therefore have a `next`. The words must be in the form that `foldCase` returns. Error: `unavailable` if a step takes
+   * Postgres longer than limits.search_timeout_ms.
    */
   async inChat(
     chat: ChatRef,
@@ -64,11 +90,18 @@ export class Search {
     before: number,
     limit: number,
   ): Promise<FoundMessages> {
-    const range = { ...this.#start(chat, before), rows: limits.search_rows_max };
-    const [searched] = await this.#select([range], words, limit + 1);
-    if (searched === undefined) return { messages: [], next: 0 };
-    const { ids, bottom, more } = searched;
-    const end = ids.length > limit ? (ids[limit - 1] as number) : more ? bottom : 0;
+    const steps = new Steps(this.#context.time);
+    const ids: number[] = [];
+    let range = this.#start(chat, before);
+    let rest = 0;
+    do {
+      const [searched] = await this.#select([{ ...range, rows: steps.rows() }], words, limit + 1);
+      const { bottom, more } = searched as SearchedRow;
+      ids.push(...(searched as SearchedRow).ids);
+      rest = more ? bottom : 0;
+      range = this.#start(chat, bottom);
+    } while (rest > 0 && ids.length <= limit && steps.next());
+    const end = ids.length > limit ? (ids[limit - 1] as number) : rest;
     const { messages, last } = await this.#confirm(chat, ids.slice(0, limit), words, limit);
     return { messages, next: last ?? end };
   }
@@ -76,7 +109,7 @@ export class Search {
   /**
    * Finds messages in these chats, one chat after the other, up to limits.search_hits_per_chat messages per chat. Reads
    * only the newest limits.search_rows_per_chat_max rows of a chat. In the first chat, continues below `before`, unless
-   * `before` is 0. Error: as for `inChat`.
+   * `before` is 0. Begins no step after limits.search_steps_ms. Error: as for `inChat`.
    */
   async inChats(
     chats: readonly ChatRef[],
@@ -84,22 +117,43 @@ export class Search {
     before: number,
     limit: number,
   ): Promise<FoundInChats> {
+    const steps = new Steps(this.#context.time);
     const ranges = await this.#rangesOf(chats.slice(0, limits.search_chats_max), before);
+    const messages: StoredMessage[] = [];
+    let searched = 0;
+    do {
+      const step = this.#stepOf(ranges.slice(searched), steps.rows());
+      const byChat = await this.#selectByChat(step, words);
+      for (const { ref } of step) {
+        searched++;
+        const { ids, isCut, bottom } = byChat.get(chatText(ref)) ?? nothing;
+        const most = Math.min(limits.search_hits_per_chat, limit - messages.length);
+        const found = await this.#confirm(ref, ids, words, most);
+        messages.push(...found.messages);
+        // Continues on the next page if there were too few matching candidates, or if the records were too large.
+        const rest = ids.length === candidatesAtOnce ? (ids.at(-1) as number) : isCut ? bottom : 0;
+        const next = found.last ?? (found.messages.length < most ? rest : 0);
+        if (next > 0 || messages.length >= limit) return { messages, chats: searched, next };
+      }
+    } while (searched < ranges.length && steps.next());
+    return { messages, chats: searched, next: 0 };
+  }
+
+  /** Returns the first ranges. The last of them may exceed `rows`. */
+  #stepOf<T extends SearchRange>(ranges: readonly T[], rows: number): readonly T[] {
+    let count = 0;
+    for (let left = rows; left > 0 && count < ranges.length; count++)
+      left -= (ranges[count] as T).rows + limits.search_chat_rows;
+    return ranges.slice(0, count);
+  }
+
+  async #selectByChat(
+    ranges: ReadonlyArray<SearchRange & { readonly ref: ChatRef }>,
+    words: readonly string[],
+  ): Promise<ReadonlyMap<string, SearchedRow>> {
     const asked = ranges.filter(({ rows }) => rows > 0);
     const searched = await this.#select(asked, words, candidatesAtOnce);
-    const byChat = new Map(asked.map(({ ref }, i) => [chatText(ref), searched[i] as SearchedRow]));
-    const messages: StoredMessage[] = [];
-    for (const [i, { ref }] of ranges.entries()) {
-      const { ids, isCut, bottom } = byChat.get(chatText(ref)) ?? nothing;
-      const most = Math.min(limits.search_hits_per_chat, limit - messages.length);
-      const found = await this.#confirm(ref, ids, words, most);
-      messages.push(...found.messages);
-      // Continues on the next page if there were too few matching candidates, or if the records were too large.
-      const rest = ids.length === candidatesAtOnce ? (ids.at(-1) as number) : isCut ? bottom : 0;
-      const next = found.last ?? (found.messages.length < most ? rest : 0);
-      if (next > 0 || messages.length >= limit) return { messages, chats: i + 1, next };
-    }
-    return { messages, chats: ranges.length, next: 0 };
+    return new Map(asked.map(({ ref }, i) => [chatText(ref), searched[i] as SearchedRow]));
   }
 
   #start(ref: ChatRef, before: number) {
@@ -144,13 +198,12 @@ export class Search {
     words: readonly string[],
     found: number,
   ): Promise<readonly SearchedRow[]> {
-    const patterns = words.map(wordPattern);
     const answers = new Map<SearchRange, SearchedRow>();
     await Promise.all(
       this.#divided(ranges, ({ chat }) => chat).map(async ({ sql, items }) => {
         const rows = await sql.transaction(async (tx) => {
           await boundStatements(tx, limits.search_timeout_ms);
-          return searchRanges(tx, items, patterns, found);
+          return searchRanges(tx, items, words, found);
         });
         for (const row of rows) answers.set(items[row.place - 1] as SearchRange, row);
       }),
