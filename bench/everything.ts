@@ -15,6 +15,7 @@ import { memory } from './measurements/memory.js';
 import { reactionsCold } from './measurements/reactions_cold.js';
 import { roundTrips } from './measurements/round_trips.js';
 import { scaling } from './measurements/scaling.js';
+import { search } from './measurements/search.js';
 import { soak, soak_hot_ttl_ms } from './measurements/soak.js';
 import { latency } from './measurements/webhook_latency.js';
 import { webhooks } from './measurements/webhooks.js';
@@ -40,6 +41,7 @@ const measurements: readonly Measurement[] = [
   messageDrafts,
   consumers,
   idleStreams,
+  search,
 ];
 const scalingName = 'scaling';
 
@@ -60,6 +62,7 @@ const beside_goals: readonly string[] = [
   'drafts',
   'consumers',
   'idle_streams',
+  'search',
   scalingName,
 ];
 

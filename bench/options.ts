@@ -104,6 +104,7 @@ export async function readOptions(
     .option('--polls <n>', 'bots with idle polls', count(10_000), 1_000)
     .option('--entities <n>', 'messages for measuring bytes per message', count(1_000_000), 20_000)
     .option('--backlog <n>', 'journal entries for measuring write-behind', count(1_000_000), 40_000)
+    .option('--searched <n>', 'messages that searches read from', count(100_000_000, 100_000), 500_000)
     .option('--deliveries <n>', 'webhook deliveries per round', count(100_000, 1_000), 12_000)
     .option('--rate <n>', 'updates per second for measuring webhook latency', count(20_000), 2_000)
     .addOption(new Option('--load <tool>', 'load tool').choices([...loadTools]).default(bestLoadTool()))

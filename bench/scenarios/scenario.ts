@@ -20,6 +20,8 @@ export interface Sizes {
   readonly bots: number;
   readonly polls: number;
   readonly backlog: number;
+  /** The number of messages that searches read from. */
+  readonly searched: number;
   readonly entities: number;
   readonly deliveries: number;
   readonly rate: number;
