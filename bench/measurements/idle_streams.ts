@@ -1,59 +1,101 @@
 /**
- * Measures how much CPU time idle streams of updates cost a front and Redis. Measures plain streams, and streams of
- * consumers that share a queue.
+ * Measures what idle streams of updates and idle long polls cost a front and Redis. A process may open only a limited
+ * number of files, so the clients are divided between several fronts.
  */
 import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, inParallel } from '../../src/loadtest/client.js';
+import { expect } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
 import { known } from '../measure.js';
 import { makeManyBots, makePeople, type Person } from '../service/population.js';
-import { cpuSeconds, residentBytes } from '../service/processes.js';
-import type { Service } from '../service/service.js';
+import { cpuSeconds, otherCore, residentBytes } from '../service/processes.js';
+import type { Program, Service, Target } from '../service/service.js';
+import type { IdleTask, IdleWord } from './idle_clients.js';
 import type { Measurement } from './measurement.js';
 
-const streams = 2_000;
+const clients = 100_000;
+/** Stays below the usual limit of 20,000 open files per process, and below the ephemeral ports of one address. */
+const clients_per_front = 16_700;
 const consumers_per_bot = 4;
-const settle_s = 6;
-const measured_s = 20;
+const poll_s = 50;
+const settle_s = 10;
+const measured_s = 60;
 const cpu_goal_us = 2.5;
 const bytes_goal = 12 * 1_024;
 
-/** Opens a stream of updates. Returns the function that closes it. */
-async function openUpdates({ front, signal }: Service, token: string, consumer: string) {
-  const query = consumer === '' ? '' : `?consumer=${consumer}`;
-  const request = get(`${front.baseUrl}/bot${token}/streamUpdates${query}`, { agent: false, signal });
-  const [answer] = (await once(request, 'response')) as [IncomingMessage];
-  expect(answer.statusCode === 200, `a stream of updates answered ${answer.statusCode}`);
-  // Ignores the error, because the end of the measurement closes the stream.
-  answer.on('error', () => undefined).resume();
-  return () => answer.destroy();
+interface Kind {
+  readonly key: string;
+  readonly what: string;
+  readonly repeats: boolean;
+  readonly pathOf: (tokens: readonly string[], i: number) => string;
 }
 
-/** Returns the CPU time of front and Redis for all streams together, in µs per second. */
-async function idleCpu({ front, parts, signal }: Service) {
+const kinds: readonly Kind[] = [
+  {
+    key: 'idle streams without consumers',
+    what: 'idle streams without consumers',
+    repeats: false,
+    pathOf: (tokens, i) => `/bot${tokens[i]}/streamUpdates`,
+  },
+  {
+    key: `idle streams of ${consumers_per_bot} consumers per bot`,
+    what: `idle streams of ${consumers_per_bot} consumers per bot`,
+    repeats: false,
+    pathOf: (tokens, i) =>
+      `/bot${tokens[Math.floor(i / consumers_per_bot)]}/streamUpdates?consumer=c${i % consumers_per_bot}`,
+  },
+  {
+    key: 'idle polls',
+    what: `idle polls of ${poll_s} s`,
+    repeats: true,
+    pathOf: (tokens, i) => `/bot${tokens[i]}/getUpdates?timeout=${poll_s}`,
+  },
+];
+
+const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+/** Returns the CPU time of all fronts and of Redis, in µs per second. */
+async function idleCpu({ parts, signal }: Service, fronts: readonly Target[]) {
+  const ofFronts = () => sum(fronts.map(({ pid }) => cpuSeconds(pid)));
   await sleep(settle_s * 1_000, undefined, { signal });
-  const [began, ofFront, ofRedis] = [performance.now(), cpuSeconds(front.pid), cpuSeconds(parts.redis)];
+  const [began, front, redis] = [performance.now(), ofFronts(), cpuSeconds(parts.redis)];
   await sleep(measured_s * 1_000, undefined, { signal });
   const seconds = (performance.now() - began) / 1_000;
-  const each = (before: number, pid: number) => ((cpuSeconds(pid) - before) * 1e6) / seconds;
-  return { front: each(ofFront, front.pid), redis: each(ofRedis, parts.redis) };
+  return {
+    front: ((ofFronts() - front) * 1e6) / seconds,
+    redis: ((cpuSeconds(parts.redis) - redis) * 1e6) / seconds,
+  };
 }
 
-async function measureStreams(service: Service, tokens: readonly string[], consumers: number) {
-  const { front } = service;
-  const [idle, before] = [await idleCpu(service), residentBytes(front.pid)];
-  const closing = await inParallel(streams, 16, (i) => {
-    const token = tokens[Math.floor(i / Math.max(1, consumers))] as string;
-    return openUpdates(service, token, consumers === 0 ? '' : `c${i % consumers}`);
-  });
+async function expectAllOpen(programs: readonly Program<IdleWord>[]): Promise<void> {
+  for (const { child } of programs) {
+    const answer = once(child, 'message') as Promise<[IdleWord]>;
+    child.send('state');
+    const [{ failed }] = await answer;
+    expect(failed === 0, `${failed} idle clients were disconnected`);
+  }
+}
+
+/** Measures one kind on new fronts, so that no kind uses memory that an earlier kind has left. */
+async function measureKind(service: Service, tokens: readonly string[], { repeats, pathOf }: Kind) {
+  const paths = Array.from({ length: clients }, (_, i) => pathOf(tokens, i));
+  const fronts: Array<Awaited<ReturnType<Service['startFront']>>> = [];
+  for (let i = 0; i < clients; i += clients_per_front) fronts.push(await service.startFront());
+  const memory = () => sum(fronts.map(({ pid }) => residentBytes(pid)));
+  const [idle, before] = [await idleCpu(service, fronts), memory()];
+  const programs: Program<IdleWord>[] = [];
   try {
-    const cpu = await idleCpu(service);
-    const bytes = (residentBytes(front.pid) - before) / streams;
-    return { front: (cpu.front - idle.front) / streams, redis: (cpu.redis - idle.redis) / streams, bytes };
+    for (const [i, { baseUrl }] of fronts.entries()) {
+      const own = paths.slice(i * clients_per_front, (i + 1) * clients_per_front);
+      const task: IdleTask = { port: Number(new URL(baseUrl).port), paths: own, repeats };
+      programs.push(await service.startProgram<IdleWord>('measurements/idle_clients', task, otherCore));
+    }
+    const cpu = await idleCpu(service, fronts);
+    const bytes = (memory() - before) / clients;
+    await expectAllOpen(programs);
+    return { front: (cpu.front - idle.front) / clients, redis: (cpu.redis - idle.redis) / clients, bytes };
   } finally {
-    for (const close of closing) close();
+    for (const { stop } of [...programs, ...fronts]) await stop();
   }
 }
 
@@ -61,16 +103,15 @@ export const idleStreams: Measurement = {
   name: 'idle_streams',
   async run(service, _, { progress }): Promise<Finding[]> {
     const [owner] = (await makePeople(service, 'idle_streams', 1)) as [Person];
-    const tokens = (await makeManyBots(service, owner, streams)).map(({ token }) => token);
+    const tokens = (await makeManyBots(service, owner, clients)).map(({ token }) => token);
     const findings: Finding[] = [];
-    for (const consumers of [0, consumers_per_bot]) {
-      const what = consumers === 0 ? 'without consumers' : `of ${consumers} consumers per bot`;
-      progress(`idle streams ${what}`);
-      const { front, redis, bytes } = await measureStreams(service, tokens, consumers);
+    for (const kind of kinds) {
+      progress(kind.what);
+      const { front, redis, bytes } = await measureKind(service, tokens, kind);
       findings.push({
-        key: `idle streams ${what}`,
+        key: kind.key,
         proof: '',
-        what: `each of ${streams.toLocaleString('en')} idle streams ${what}, over ${measured_s} s`,
+        what: `each of ${clients.toLocaleString('en')} ${kind.what}, over ${measured_s} s`,
         measured: `${front.toFixed(1)} µs CPU of the front per second, ${redis.toFixed(1)} of Redis, ${(bytes / 1_024).toFixed(1)} KB`,
         value: known(front),
         goal: `≤ ${cpu_goal_us} µs/s, ≤ ${bytes_goal / 1_024} KB`,
