@@ -227,7 +227,7 @@ test('a person replies to, pins, forwards or deletes an album as a whole', async
     await page.getByRole('menuitem', { name, exact: true }).click();
   };
   await choose('Reply');
-  await page.getByRole('combobox', { name: 'Message' }).fill('Which boat is it?');
+  await page.getByRole('textbox', { name: 'Message' }).fill('Which boat is it?');
   await page.keyboard.press('Enter');
   const answer = page.getByRole('log').getByRole('article').filter({ hasText: 'Which boat is it?' });
   await answer.getByText('Middle caption').waitFor();

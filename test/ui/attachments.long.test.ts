@@ -56,7 +56,7 @@ const contentOf = async (chat: number) =>
   );
 
 const choose = (page: Page, ...files: Given[]) => page.getByLabel('Attach files').last().setInputFiles(files);
-const field = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const tray = (page: Page) => page.getByRole('list', { name: 'Attached files' });
 const log = (page: Page) => page.getByRole('log');
 const send = async (page: Page, text = '') => {

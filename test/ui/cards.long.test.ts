@@ -27,7 +27,7 @@ afterAll(() => bot?.stop());
 test('a button that replaces a pressed button does not look pressed', async () => {
   await world.service.openChat(alice, made);
   const page = await world.open(alice, `#/chat/${made.id}`);
-  await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
+  await page.getByRole('textbox', { name: 'Message' }).fill('/steps ');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Next', exact: true }).click();
   const erase = page.locator('.key', { hasText: 'Erase' }).last();
@@ -212,7 +212,7 @@ test('in the Armenian interface, Armenian words find emoji', async () => {
   await panel.getByText('Ժպիտներ և զգացմունքներ').waitFor();
   await panel.getByRole('searchbox').fill('կրակ');
   await panel.getByRole('gridcell', { name: 'Կրակ', exact: true }).click();
-  await expect.poll(() => page.getByRole('combobox').inputValue()).toBe('🔥');
+  await expect.poll(() => page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('🔥');
   await page.goto(`${wire.url}/app#/bots/new`);
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox').nth(0).fill('Echo');

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-const field = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 
 async function write(page: Page, text: string): Promise<void> {
   await field(page).fill(text);

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 const subtitle = (page: Page) => page.locator('.chat-title small');
-const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const composer = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const show = (who: TestUser, chat: number, action: string) =>
   resultOf(world.service.app(who, 'POST', `/api/chats/${chat}/action`, { action }));
 

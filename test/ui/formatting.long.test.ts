@@ -24,7 +24,7 @@ onSharedWorld(async (opened) => {
 });
 
 const path = () => `/api/chats/${group}/messages`;
-const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const fieldOf = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const toolbarOf = (page: Page) => page.getByRole('toolbar', { name: 'Formatting' });
 const optionsOf = (page: Page) => page.getByRole('listbox', { name: 'Mention a member' }).getByRole('option');
 

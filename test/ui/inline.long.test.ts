@@ -63,7 +63,7 @@ afterAll(async () => {
   await answering;
 });
 
-const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const fieldOf = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const resultsOf = (page: Page) => page.getByRole('listbox', { name: `Results from @${bot.username}` });
 const newest = async () =>
   (await itemsOf(world.service.app(alice, 'GET', `/api/chats/${group}/messages?limit=1`)))[0];

@@ -28,7 +28,7 @@ const stopButton = (page: Page) => page.getByRole('button', { name: 'Stop' });
 
 async function open(): Promise<Page> {
   const page = await world.open(alice, `#/chat/${bot.id}`);
-  await page.getByRole('combobox', { name: 'Message' }).or(page.getByRole('textbox')).first().waitFor();
+  await page.getByRole('textbox', { name: 'Message' }).or(page.getByRole('textbox')).first().waitFor();
   return page;
 }
 

@@ -170,7 +170,7 @@ async function send1(from: TestBot): Promise<string> {
 test('messages written offline are sent automatically, once and in order, after a reconnect', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const list = page.getByRole('log');
-  const field = page.getByRole('combobox', { name: 'Message' });
+  const field = page.getByRole('textbox', { name: 'Message' });
   await page.context().setOffline(true);
   world.wire.cut();
   await page.getByRole('heading', { name: 'Connecting…' }).waitFor();

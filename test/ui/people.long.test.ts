@@ -23,7 +23,7 @@ beforeEach(async () => {
 const app = (who: TestUser, verb: string, path: string, body?: object) =>
   resultOf(world.service.app(who, verb, path, body));
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const composer = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const row = (page: Page, name: string) => page.locator('.chat-row', { hasText: name });
 const openChat = async (): Promise<number> =>
   (await app(alice, 'POST', `/api/people/${bob.username}/chat`, {})).id;

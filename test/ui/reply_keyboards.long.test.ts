@@ -26,7 +26,7 @@ const send = (chat_id: number, text: string, reply_markup?: object, more = {}) =
 const newestOf = async (user: TestUser, chat: number) =>
   (await itemsOf(world.service.app(user, 'GET', `/api/chats/${chat}/messages?limit=1`)))[0];
 const keysOf = (page: Page) => page.getByRole('region', { name: 'Bot keyboard' });
-const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const fieldOf = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 
 async function reload(page: Page): Promise<void> {
   const loaded = page.waitForResponse(/\/reply_keyboard$/);

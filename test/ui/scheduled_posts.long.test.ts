@@ -23,7 +23,7 @@ const app = (verb: string, path: string, body?: object) =>
   resultOf(world.service.app(alice, verb, path, body));
 const listed = () => itemsOf(world.service.app(alice, 'GET', `/api/chats/${channel}/scheduled_posts`));
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true });
-const composer = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const composer = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const dialog = (page: Page) => page.getByRole('dialog', { name: 'Scheduled posts' });
 const inHours = (hours: number) => Math.floor(Date.now() / 60_000) * 60 + hours * 3_600;
 /** Returns the time in the format of a date field, as the window shows it. */

@@ -109,7 +109,7 @@ test('a direct chat with a bot shows its start screen, buttons, edits and pins',
   await page.getByRole('button', { name: 'Press' }).click();
   await page.getByText('Well done').waitFor();
   await page.getByRole('log').getByText('You pressed it').waitFor();
-  await page.getByRole('combobox', { name: 'Message' }).fill('pin it');
+  await page.getByRole('textbox', { name: 'Message' }).fill('pin it');
   await page.keyboard.press('Enter');
   await page.locator('.pinned').getByText('To be kept').waitFor();
   await expect.poll(() => page.getByRole('log').getByText('pin it', { exact: true }).count()).toBe(1);
@@ -304,7 +304,7 @@ longTest(
     await page.getByText('Copied').waitFor();
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('code-42');
     await page.getByRole('button', { name: 'Search cats' }).click();
-    const composer = page.getByRole('combobox', { name: 'Message' });
+    const composer = page.getByRole('textbox', { name: 'Message' });
     await expect.poll(() => composer.inputValue()).toBe(`@${made.username} cats`);
     await page.context().unroute('https://shop.example/**');
     expect(world.faults()).toEqual([]);
@@ -316,7 +316,7 @@ test('a reply is sent only once, and messages written offline keep their order',
   const group = await service.newGroup(alice, 'Tunnel', [bob]);
   await resultOf(service.app(bob, 'POST', `/api/chats/${group}/messages`, { text: 'Where are you?' }));
   const page = await visit(alice, `#/chat/${group}`);
-  const field = page.getByRole('combobox', { name: 'Message' });
+  const field = page.getByRole('textbox', { name: 'Message' });
   const texts = async () =>
     (await resultOf(service.app(bob, 'GET', `/api/chats/${group}/messages`))).items
       .flatMap(({ text }: { text?: string }) => text ?? [])
@@ -345,7 +345,7 @@ test("members of a group see each other's messages, replies, edits and deletions
   const group = await service.newGroup(alice, 'Hike', [bob]);
   const [a, b] = await Promise.all([visit(alice, `#/chat/${group}`), visit(bob, `#/chat/${group}`)]);
   const write = async (page: typeof a, text: string) => {
-    await page.getByRole('combobox', { name: 'Message' }).fill(text);
+    await page.getByRole('textbox', { name: 'Message' }).fill(text);
     await page.keyboard.press('Enter');
   };
   const menu = async (page: typeof a, text: string, item: string) => {

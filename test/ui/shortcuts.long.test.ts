@@ -26,7 +26,7 @@ test('Ctrl+K opens a list of all chats, and typing, the arrow keys and Enter cho
   const page = await world.open(alice, `#/chat/${harbour}`);
   const dialog = page.getByRole('dialog', { name: 'Find a chat' });
   // The text field of the chat has the focus.
-  await page.getByRole('combobox', { name: 'Message' }).fill('A draft?');
+  await page.getByRole('textbox', { name: 'Message' }).fill('A draft?');
   await page.keyboard.press('Control+k');
   await dialog.getByRole('textbox').waitFor();
   await page.keyboard.type('light');

@@ -120,6 +120,7 @@ test('a person signs in through the provider, and signing out ends the session',
   await page.reload();
   await page.getByText('This browser').waitFor();
   await button(page, 'Sign out').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign out' }).click();
   await button(page, 'Sign in with Example ID').waitFor();
   await expect.poll(async () => (await service.app({ token }, 'GET', '/api/me')).status).toBe(401);
   await page.context().close();
@@ -154,6 +155,24 @@ test('a failed sign-in says why, and the person can try again', async () => {
   await passProvider(page, 'xavier');
   await list(page);
   world.service.issued(await tokenIn(page));
+  await page.context().close();
+});
+
+test('a person who signed up is asked before the only session ends', async () => {
+  const page = await world.open(null);
+  await signUp(page, 'Olga', 'olga_new');
+  await list(page);
+  world.service.issued(await tokenIn(page));
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await button(page, 'Sign out').click();
+  const dialog = page.getByRole('dialog', { name: 'Sign out' });
+  await dialog.getByText('you need a token from an administrator').waitFor();
+  await button(page, 'Cancel').click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.reload();
+  await button(page, 'Sign out').click();
+  await dialog.getByRole('button', { name: 'Sign out' }).click();
+  await button(page, 'Create an account').waitFor();
   await page.context().close();
 });
 

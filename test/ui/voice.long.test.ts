@@ -49,7 +49,7 @@ async function open(deny = ''): Promise<Page> {
   return page;
 }
 
-const field = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 const recorder = (page: Page) => page.getByRole('group', { name: 'Voice message' });
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));

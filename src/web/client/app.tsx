@@ -45,8 +45,28 @@ function Welcome() {
   );
 }
 
+/**
+ * Moves the focus into a page that the person has opened. Otherwise the Tab key would first go through the whole list of
+ * chats. The page in a new window does not get the focus.
+ */
+function useFocusInPage(page: string, id: string): void {
+  const shown = `${page}/${id}`;
+  useEffect(() => {
+    const main = document.querySelector<HTMLElement>('.app.open > .main');
+    const isFirst = lastShown === '';
+    lastShown = shown;
+    if (isFirst || !main || main.contains(document.activeElement) || isCovered()) return;
+    main.tabIndex = -1;
+    main.focus({ preventScroll: true });
+  }, [shown]);
+}
+
+/** The page that was shown last, or '' if this is the first one. */
+let lastShown = '';
+
 function Page() {
   const { page, id, tab } = useCell(route);
+  useFocusInPage(page, id);
   switch (page) {
     case 'chat':
       return <ChatView key={id} id={Number(id)} tab={tab} />;
@@ -86,7 +106,7 @@ function Notes() {
       {alert && (
         <Dialog key={alert.id} title="" close={() => drop(alert.id)}>
           <p className="pre-line">{alert.text}</p>
-          <footer className="row end">
+          <div className="row end dialog-foot">
             {alert.url && (
               <a className="button" href={alert.url} target="_blank" rel="noopener noreferrer nofollow">
                 {t('open')}
@@ -95,7 +115,7 @@ function Notes() {
             <button type="button" className="button primary" onClick={() => drop(alert.id)}>
               {t('ok')}
             </button>
-          </footer>
+          </div>
         </Dialog>
       )}
     </>
@@ -170,6 +190,9 @@ function SignedIn() {
   return (
     <div className={page === '' || page === 'archive' ? 'app' : 'app open'}>
       <Title />
+      <header className="sr-only">
+        <h1>Petrel</h1>
+      </header>
       <ChatList />
       {/* The key makes React remove the former page at once, so that this page marks no more messages as read. */}
       <Part

@@ -175,7 +175,7 @@ function TransferPage({ bot }: BotProps) {
                 : t('transfer_confirm', { bot: `@${bot.username}`, name: `@${name}` })}
             </p>
             <Field label={t('type_to_confirm', { name: bot.username })} value={typed} set={setTyped} />
-            <footer className="row end">
+            <div className="row end dialog-foot">
               <button type="button" className="button" onClick={() => setAsking(null)}>
                 {t('cancel')}
               </button>
@@ -187,7 +187,7 @@ function TransferPage({ bot }: BotProps) {
               >
                 {t(asking === 'delete' ? 'delete_bot' : 'transfer')}
               </button>
-            </footer>
+            </div>
           </div>
         </Dialog>
       )}

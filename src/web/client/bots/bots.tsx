@@ -56,7 +56,7 @@ function NewBot({ close, made }: { close: () => void; made: (bot: Made) => void 
           required
         />
         <Failure text={failure} />
-        <footer className="row end">
+        <div className="row end dialog-foot">
           <button type="button" className="button" onClick={close}>
             {t('cancel')}
           </button>
@@ -67,7 +67,7 @@ function NewBot({ close, made }: { close: () => void; made: (bot: Made) => void 
           >
             {t('create')}
           </button>
-        </footer>
+        </div>
       </form>
     </Dialog>
   );

@@ -81,7 +81,7 @@ function Crop({
           onChange={(event) => setZoom(Number(event.target.value))}
         />
       </label>
-      <footer className="row end">
+      <div className="row end dialog-foot">
         <button type="button" className="button" onClick={close}>
           {t('cancel')}
         </button>
@@ -99,7 +99,7 @@ function Crop({
         >
           {t('save')}
         </button>
-      </footer>
+      </div>
     </Dialog>
   );
 }

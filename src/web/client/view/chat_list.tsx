@@ -1,5 +1,5 @@
 /** Shows the list of chats with last messages and unread counts, the search, and links to new chats. */
-import { type KeyboardEvent, lazy, useEffect, useRef, useState } from 'react';
+import { type KeyboardEvent, lazy, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
 import { chats, connected, invitations } from '../model/chats.js';
@@ -154,7 +154,7 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
     if (inArchive) takeFocus(back.current);
   }, [inArchive]);
   return (
-    <header className="bar">
+    <div className="bar">
       {inArchive ? (
         <a className="icon-button" href="#/" aria-label={t('back')} title={t('back')} ref={back}>
           <Icon name="back" />
@@ -164,9 +164,9 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
           <img src="/app/icon.svg" alt="" width="30" height="30" />
         </a>
       )}
-      <h1 className="bar-title" aria-live="polite">
+      <h2 className="bar-title" aria-live="polite">
         {state === 'open' ? t(inArchive ? 'archive' : 'chats') : t('connecting')}
-      </h1>
+      </h2>
       <IconButton icon="plus" label={t('new_chat')} onClick={make} />
       <a className="icon-button" href="#/bots" aria-label={t('my_bots')} title={t('my_bots')}>
         <Icon name="bot" />
@@ -174,7 +174,7 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
       <a className="icon-button" href="#/settings" aria-label={t('settings')} title={t('settings')}>
         <Icon name="gear" />
       </a>
-    </header>
+    </div>
   );
 }
 
@@ -238,6 +238,21 @@ function useInArchive(): boolean {
   return inArchive;
 }
 
+const narrow = matchMedia('(max-width: 760px)');
+
+/** Returns whether the list is alone in the window: on a narrow window, while no page is open. */
+function useAlone(): boolean {
+  const { page } = useCell(route);
+  const isNarrow = useSyncExternalStore(
+    (changed) => {
+      narrow.addEventListener('change', changed);
+      return () => narrow.removeEventListener('change', changed);
+    },
+    () => narrow.matches,
+  );
+  return isNarrow && (page === '' || page === 'archive');
+}
+
 /** A person with fewer chats than this sees suggestions. */
 const few_chats = 5;
 
@@ -245,6 +260,7 @@ export function ChatList() {
   useSignal(chats);
   const invited = useCell(invitations);
   const inArchive = useInArchive();
+  const isAlone = useAlone();
   const [making, setMaking] = useState(false);
   const [menu, setMenu] = useState<{ chat: ChatSummary; at: { x: number; y: number } } | null>(null);
   const openMenu: OpenMenu = (chat, at) => setMenu({ chat, at });
@@ -261,7 +277,8 @@ export function ChatList() {
     else if (more) void chats.loadMore(inArchive);
   }, [more, inArchive, chats.byId.size]);
   return (
-    <aside className="sidebar" aria-label={t('chats')}>
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have labels; two elements would draw the list twice
+    <div className="sidebar" role={isAlone ? 'main' : 'complementary'} aria-label={t('chats')}>
       <Bar inArchive={inArchive} make={() => setMaking(true)} />
       <Search text={text} set={setText} first={list[0]} />
       {!inArchive && invited.length > 0 && (
@@ -298,6 +315,6 @@ export function ChatList() {
           <NewChat close={() => setMaking(false)} />
         </Part>
       )}
-    </aside>
+    </div>
   );
 }

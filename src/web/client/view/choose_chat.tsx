@@ -60,7 +60,7 @@ export function ChooseChat({ title, choose, all, busy, failure, close }: ChooseC
                   <strong>
                     <bdi>{chatName(chat)}</bdi>
                   </strong>
-                  <small>{t(chat.type === 'private' ? 'bot' : chat.type)}</small>
+                  <small className="capital">{t(chat.type === 'private' ? 'bot' : chat.type)}</small>
                 </span>
               </button>
             </li>

@@ -363,12 +363,17 @@ function TextField({ own, placeholder }: TextFieldProps) {
   const { field, text, setText, inline, mentions, formatting } = own;
   const suggestions = [mentions, inline].find(({ isOpen }) => isOpen) ?? own.suggestions;
   const open = suggestions.isOpen;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text and the width of the window
   useEffect(() => {
-    const area = field.current;
-    if (!area) return;
-    area.style.height = 'auto';
-    area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
+    const resize = () => {
+      const area = field.current;
+      if (!area) return;
+      area.style.height = 'auto';
+      area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
+    };
+    resize();
+    addEventListener('resize', resize);
+    return () => removeEventListener('resize', resize);
   }, [text]);
 
   return (
@@ -377,8 +382,6 @@ function TextField({ own, placeholder }: TextFieldProps) {
       rows={1}
       value={text}
       dir="auto"
-      role="combobox"
-      aria-expanded={open}
       aria-autocomplete="list"
       aria-controls={open ? suggestions.id : undefined}
       aria-activedescendant={open ? `${suggestions.id}-${suggestions.at}` : undefined}

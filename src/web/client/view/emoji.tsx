@@ -158,7 +158,15 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
   const [search, setSearch] = useState('');
   const resolver = useMemo(createResolver, []);
   useEffect(() => {
+    const before = document.activeElement;
     panel.current?.querySelector('input')?.focus();
+    return () => {
+      // The element with the focus was part of the panel.
+      if (document.activeElement === document.body && before instanceof HTMLElement)
+        before.focus({ preventScroll: true });
+    };
+  }, []);
+  useEffect(() => {
     const outside = (event: PointerEvent) => {
       if (panel.current && !panel.current.contains(event.target as Node)) close();
     };
@@ -170,13 +178,14 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     };
   }, [close]);
   const shown = (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape closes the panel, whichever element has the focus
+    // biome-ignore lint/a11y/noStaticElementInteractions: Escape and Tab close the panel, whichever element has the focus
     <div
       className="emoji-panel"
       style={at && placeAt(at)}
       ref={panel}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape') return;
+        if (event.key !== 'Escape' && event.key !== 'Tab') return;
+        event.preventDefault();
         event.stopPropagation();
         close();
       }}

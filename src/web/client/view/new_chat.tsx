@@ -17,6 +17,8 @@ export function NewChat({ close }: { close: () => void }) {
   const [failure, setFailure] = useState('');
   const [busy, setBusy] = useState(false);
 
+  const needed = type === 'person' ? [username] : hidden ? [title] : [title, username];
+
   async function make() {
     setBusy(true);
     try {
@@ -29,7 +31,7 @@ export function NewChat({ close }: { close: () => void }) {
       const chat = await call<ChatSummary>('POST', '/api/chats', {
         type,
         title,
-        ...(name === '' || hidden ? {} : { username: name }),
+        ...(hidden ? {} : { username: name }),
         private: hidden,
       });
       await chats.refresh(chat.id);
@@ -75,22 +77,24 @@ export function NewChat({ close }: { close: () => void }) {
               />
               {t('public')}
             </label>
-            {!hidden && <Field label={t('username')} value={username} set={setUsername} placeholder="news" />}
+            {!hidden && (
+              <Field label={t('username')} value={username} set={setUsername} placeholder="news" required />
+            )}
           </>
         )}
         <Failure text={failure} />
-        <footer className="row end">
+        <div className="row end dialog-foot">
           <button type="button" className="button" onClick={close}>
             {t('cancel')}
           </button>
           <button
             type="submit"
             className="button primary"
-            disabled={busy || (type === 'person' ? username : title).trim() === ''}
+            disabled={busy || needed.some((text) => text.trim() === '')}
           >
             {t(type === 'person' ? 'open_chat' : 'create')}
           </button>
-        </footer>
+        </div>
       </form>
     </Dialog>
   );

@@ -59,7 +59,7 @@ function TimeForm({ initial, action, isValid = true, save, children }: TimeFormP
     <form className="stack" onSubmit={submit}>
       {children}
       <label className="field">
-        {t('schedule_at')}
+        <span className="field-name">{t('schedule_at')}</span>
         <input
           type="datetime-local"
           required

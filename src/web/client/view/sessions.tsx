@@ -1,9 +1,12 @@
-/** Shows the browsers in which the person is signed in, and ends sessions. */
+/** Shows the browsers in which the person is signed in, ends sessions, and signs out. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
-import type { Page, Session } from '../types.js';
+import { signOut } from '../session.js';
+import type { Page, Session, SignInWays } from '../types.js';
 import { dayText, fullDate, t } from '../words.js';
+import '../words/later.js';
+import { Icon } from './icons.js';
 import { Confirm, Failure, IconButton } from './ui.js';
 
 const path = '/api/me/sessions';
@@ -74,6 +77,44 @@ export function Sessions() {
           action={t('end_others')}
           danger
           act={() => void end('')}
+          close={() => setAsking(false)}
+        />
+      )}
+    </section>
+  );
+}
+
+/**
+ * Returns whether the session of this browser may be the only way into the account. This is so for people who signed up
+ * by themselves, unless the service knows only accounts of an identity provider.
+ */
+async function mayBeOnlyWay(): Promise<boolean> {
+  const [{ sign_up, provider }, { items }] = await Promise.all([
+    get<SignInWays>('/api/sign_in'),
+    get<Page<Session>>(path),
+  ]);
+  return (sign_up || !provider) && items.some(({ is_current }) => is_current);
+}
+
+export function SignOut() {
+  const [asking, setAsking] = useState(false);
+  const leave = () =>
+    mayBeOnlyWay().then(
+      (isOnly) => (isOnly ? setAsking(true) : signOut()),
+      () => signOut(),
+    );
+  return (
+    <section className="card">
+      <button type="button" className="button danger" onClick={() => void leave()}>
+        <Icon name="out" size={18} /> {t('sign_out')}
+      </button>
+      {asking && (
+        <Confirm
+          title={t('sign_out')}
+          text={t('sign_out_hint')}
+          action={t('sign_out')}
+          danger
+          act={() => signOut()}
           close={() => setAsking(false)}
         />
       )}

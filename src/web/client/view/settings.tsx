@@ -5,7 +5,7 @@ import { attempt, reasonOf } from '../failures.js';
 import { personName, profiles } from '../names.js';
 import { say } from '../notes.js';
 import { pushChoice, turnOff, turnOn } from '../push.js';
-import { me, signOut } from '../session.js';
+import { me } from '../session.js';
 import { useCell } from '../signal.js';
 import { setTheme, theme, themes } from '../theme.js';
 import type { AddPolicy, Self, StoredUploads } from '../types.js';
@@ -13,7 +13,7 @@ import { type Language, language, languages, setLanguage, t } from '../words.js'
 import { Icon } from './icons.js';
 import { sizeText } from './media.js';
 import { BlockedPeople } from './person.js';
-import { Sessions } from './sessions.js';
+import { Sessions, SignOut } from './sessions.js';
 import { Face } from './ui.js';
 
 /** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
@@ -207,11 +207,7 @@ export function Settings() {
         <Notifications />
         <Uploads />
         <Sessions />
-        <section className="card">
-          <button type="button" className="button danger" onClick={() => signOut()}>
-            <Icon name="out" size={18} /> {t('sign_out')}
-          </button>
-        </section>
+        <SignOut />
       </div>
     </main>
   );

@@ -220,10 +220,10 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
       }}
     >
       <div className="dialog-body">
-        <header>
+        <div className="dialog-head">
           <h2 id={id}>{title}</h2>
           <IconButton icon="close" label={t('close')} onClick={close} />
-        </header>
+        </div>
         {children}
       </div>
     </dialog>
@@ -256,7 +256,7 @@ export function Confirm({ title, text, action, danger, act, close }: ConfirmProp
   return (
     <Dialog title={title} close={close}>
       <p>{text}</p>
-      <footer className="row end">
+      <div className="row end dialog-foot">
         <button type="button" className="button" onClick={close}>
           {t('cancel')}
         </button>
@@ -270,7 +270,7 @@ export function Confirm({ title, text, action, danger, act, close }: ConfirmProp
         >
           {action}
         </button>
-      </footer>
+      </div>
     </Dialog>
   );
 }

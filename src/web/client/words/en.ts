@@ -147,7 +147,7 @@ export const en = {
   fail_too_many: 'The limit has been reached. No more can be added.',
   fail_too_often: 'Too many attempts. Try again in {n} s.',
   fail_unavailable: 'The service is unavailable. Try again soon.',
-  fail_username_invalid: 'This username is not allowed.',
+  fail_username_invalid: 'Use 3 to 32 Latin letters, digits and single underscores. Start with a letter.',
   fail_username_taken: 'This username is taken.',
   fail_vote_final: 'You can’t change your vote.',
   failed: 'Failed',

@@ -171,7 +171,7 @@ export const words: Words = {
   fail_too_many: 'Олар қазірдің өзінде тым көп.',
   fail_too_often: 'Тым жиі. {n} секундтан кейін көріңіз.',
   fail_unavailable: 'Қызмет қазір жауап бермейді. Сәл кейінірек көріңіз.',
-  fail_username_invalid: 'Мұндай пайдаланушы аты болмайды.',
+  fail_username_invalid: '3–32 латын әрпін, санды және жеке астын сызуды қолданыңыз. Әріптен бастаңыз.',
   fail_username_taken: 'Бұл пайдаланушы аты бос емес.',
   fail_vote_final: 'Дауысты өзгерту мүмкін емес.',
   failed: 'Сәтсіз',
@@ -352,7 +352,8 @@ export const words: Words = {
   schedule_done: 'Жазба жарияланады: {date}.',
   schedule_edit: '{date} жазбасын өзгерту',
   schedule_failed: 'Жарияланбады: {reason}',
-  schedule_none: 'Жоспарланған жазбалар жоқ.',
+  schedule_none:
+    'Жоспарланған жазбалар жоқ. Жазба жазыңыз немесе файл тіркеңіз де, осы тізімді қайта ашыңыз.',
   schedule_publish: '{date} жазбасын қазір жариялау',
   schedule_publishing: 'Жазба қазір жариялануда.',
   schedule_text: 'Жазба мәтіні',
@@ -390,6 +391,8 @@ export const words: Words = {
   sign_in_with: '{name} арқылы кіру',
   sign_in_with_token: 'Токен арқылы кіру',
   sign_out: 'Шығу',
+  sign_out_hint:
+    'Егер бұл тіркелгіні ат және пайдаланушы аты арқылы жасасаңыз, қайта кіру үшін әкімшіден токен керек болады.',
   somebody: 'Біреу',
   spoiler: 'Жасырын. Көрсету',
   start: 'Бастау',

@@ -74,7 +74,7 @@ export const later = {
   schedule_done: 'The post will be published: {date}.',
   schedule_edit: 'Edit the post for {date}',
   schedule_failed: 'Not published: {reason}',
-  schedule_none: 'There are no scheduled posts.',
+  schedule_none: 'There are no scheduled posts. Write a post or attach a file, and open this list again.',
   schedule_publish: 'Publish the post for {date} now',
   schedule_publishing: 'The post is being published.',
   schedule_text: 'Text of the post',
@@ -83,6 +83,8 @@ export const later = {
   send_test: 'Send a test',
   short_description: 'Short description',
   short_description_hint: 'Shown below the name on the bot’s page.',
+  sign_out_hint:
+    'If you created this account with a name and a username, you need a token from an administrator to sign in again.',
   start_picture: 'Start picture',
   start_picture_hint: 'Shown before a person starts the bot. 640 × 360 pixels.',
   step_answer: 'answer',

@@ -171,7 +171,8 @@ export const words: Words = {
   fail_too_many: 'Их уже слишком много.',
   fail_too_often: 'Слишком часто. Попробуйте через {n} с.',
   fail_unavailable: 'Сервис сейчас не отвечает. Попробуйте чуть позже.',
-  fail_username_invalid: 'Такое имя пользователя не подходит.',
+  fail_username_invalid:
+    'Используйте от 3 до 32 латинских букв, цифр и одиночных подчёркиваний. Начните с буквы.',
   fail_username_taken: 'Это имя пользователя занято.',
   fail_vote_final: 'Голос изменить нельзя.',
   failed: 'Не удалось',
@@ -352,7 +353,8 @@ export const words: Words = {
   schedule_done: 'Публикация запланирована: {date}.',
   schedule_edit: 'Изменить публикацию на {date}',
   schedule_failed: 'Не опубликовано: {reason}',
-  schedule_none: 'Запланированных публикаций нет.',
+  schedule_none:
+    'Запланированных публикаций нет. Напишите публикацию или прикрепите файл и снова откройте этот список.',
   schedule_publish: 'Опубликовать сейчас вместо {date}',
   schedule_publishing: 'Публикация уже выходит.',
   schedule_text: 'Текст публикации',
@@ -390,6 +392,8 @@ export const words: Words = {
   sign_in_with: 'Войти через {name}',
   sign_in_with_token: 'Войти по токену',
   sign_out: 'Выйти',
+  sign_out_hint:
+    'Если вы создали этот аккаунт по имени и имени пользователя, то для нового входа понадобится токен от администратора.',
   somebody: 'Кто-то',
   spoiler: 'Скрыто. Показать',
   start: 'Старт',

@@ -171,7 +171,8 @@ export const words: Words = {
   fail_too_many: 'Онҳо аллакай аз ҳад зиёданд.',
   fail_too_often: 'Аз ҳад зиёд. Пас аз {n} сония кӯшиш кунед.',
   fail_unavailable: 'Хизмат ҳоло ҷавоб намедиҳад. Каме дертар кӯшиш кунед.',
-  fail_username_invalid: 'Чунин номи корбар мумкин нест.',
+  fail_username_invalid:
+    'Аз 3 то 32 ҳарфи лотинӣ, рақам ва зерхати ягона истифода баред. Бо ҳарф оғоз кунед.',
   fail_username_taken: 'Ин номи корбар банд аст.',
   fail_vote_final: 'Овозро иваз кардан мумкин нест.',
   failed: 'Нашуд',
@@ -353,7 +354,8 @@ export const words: Words = {
   schedule_done: 'Паём нашр мешавад: {date}.',
   schedule_edit: 'Таҳрири паём барои {date}',
   schedule_failed: 'Нашр нашуд: {reason}',
-  schedule_none: 'Паёмҳои ба нақша гирифташуда нестанд.',
+  schedule_none:
+    'Паёмҳои ба нақша гирифташуда нестанд. Паём нависед ё файл замима кунед ва ин рӯйхатро боз кушоед.',
   schedule_publish: 'Паёми {date} ҳозир нашр карда шавад',
   schedule_publishing: 'Паём ҳозир нашр шуда истодааст.',
   schedule_text: 'Матни паём',
@@ -391,6 +393,8 @@ export const words: Words = {
   sign_in_with: 'Воридшавӣ тавассути {name}',
   sign_in_with_token: 'Воридшавӣ бо токен',
   sign_out: 'Баромадан',
+  sign_out_hint:
+    'Агар ин ҳисобро бо ном ва номи корбар сохта бошед, барои аз нав даромадан токени маъмур лозим мешавад.',
   somebody: 'Касе',
   spoiler: 'Пинҳон. Нишон додан',
   start: 'Оғоз',

@@ -171,7 +171,7 @@ export const words: Words = {
   fail_too_many: 'Алар инде артык күп.',
   fail_too_often: 'Артык еш. {n} секундтан карагыз.',
   fail_unavailable: 'Хезмәт хәзер җавап бирми. Бераздан карагыз.',
-  fail_username_invalid: 'Мондый кулланучы исеме ярамый.',
+  fail_username_invalid: '3–32 латин хәрефе, сан һәм берәр астына сызу кулланыгыз. Хәрефтән башлагыз.',
   fail_username_taken: 'Бу кулланучы исеме алынган.',
   fail_vote_final: 'Тавышны үзгәртеп булмый.',
   failed: 'Килеп чыкмады',
@@ -352,7 +352,8 @@ export const words: Words = {
   schedule_done: 'Язма чыгачак: {date}.',
   schedule_edit: '{date} язмасын үзгәртү',
   schedule_failed: 'Чыкмады: {reason}',
-  schedule_none: 'Планлаштырылган язмалар юк.',
+  schedule_none:
+    'Планлаштырылган язмалар юк. Язма языгыз яки файл беркетегез һәм бу исемлекне яңадан ачыгыз.',
   schedule_publish: '{date} язмасын хәзер чыгару',
   schedule_publishing: 'Язма хәзер чыга.',
   schedule_text: 'Язма тексты',
@@ -390,6 +391,8 @@ export const words: Words = {
   sign_in_with: '{name} аша керү',
   sign_in_with_token: 'Токен белән керү',
   sign_out: 'Чыгу',
+  sign_out_hint:
+    'Бу хисапны исем һәм кулланучы исеме белән ясаган булсагыз, кабат керү өчен администратор токены кирәк булачак.',
   somebody: 'Кемдер',
   spoiler: 'Яшерелгән. Күрсәтү',
   start: 'Башлау',

@@ -171,7 +171,8 @@ export const words: Words = {
   fail_too_many: 'Ular allaqachon juda koʻp.',
   fail_too_often: 'Juda tez-tez. {n} soniyadan keyin urinib koʻring.',
   fail_unavailable: 'Xizmat hozir javob bermayapti. Birozdan keyin urinib koʻring.',
-  fail_username_invalid: 'Bunday foydalanuvchi nomi mumkin emas.',
+  fail_username_invalid:
+    '3 dan 32 gacha lotin harfi, raqam va bittadan pastki chiziq ishlating. Harfdan boshlang.',
   fail_username_taken: 'Bu foydalanuvchi nomi band.',
   fail_vote_final: 'Ovozni o‘zgartirib bo‘lmaydi.',
   failed: 'Amalga oshmadi',
@@ -352,7 +353,8 @@ export const words: Words = {
   schedule_done: 'Post eʼlon qilinadi: {date}.',
   schedule_edit: '{date} uchun postni tahrirlash',
   schedule_failed: 'Eʼlon qilinmadi: {reason}',
-  schedule_none: 'Rejalashtirilgan postlar yoʻq.',
+  schedule_none:
+    'Rejalashtirilgan postlar yoʻq. Post yozing yoki fayl biriktiring va bu roʻyxatni qayta oching.',
   schedule_publish: '{date} uchun postni hozir eʼlon qilish',
   schedule_publishing: 'Post hozir eʼlon qilinmoqda.',
   schedule_text: 'Post matni',
@@ -390,6 +392,8 @@ export const words: Words = {
   sign_in_with: '{name} orqali kirish',
   sign_in_with_token: 'Token orqali kirish',
   sign_out: 'Chiqish',
+  sign_out_hint:
+    'Agar bu hisobni ism va foydalanuvchi nomi bilan yaratgan boʻlsangiz, qayta kirish uchun administrator bergan token kerak boʻladi.',
   somebody: 'Kimdir',
   spoiler: 'Yashirin. Koʻrsatish',
   start: 'Boshlash',
