@@ -73,7 +73,7 @@ const minutesOf = {
   'test/deploy/operating.long.test.ts': 8,
   'test/simulate/defects.long.test.ts': 5,
   'test/simulate/simulation.long.test.ts': 7,
-  'test/ui/gallery.long.test.ts': 8,
+  'test/ui/gallery.long.test.ts': 30,
 };
 
 /** The files of the long tier that run with this environment and whose paths contain one of the arguments. */
