@@ -13,7 +13,7 @@ const blank = /[\s\p{Cc}\p{Zl}\p{Zp}\u2800]+/gu;
 const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g;
 
 const line = (text: string, max: number): string =>
-  // Converts the text to a buffer and back, because this replaces half a surrogate pair at the end.
+  // If the text ends with half a surrogate pair, the conversion to a buffer and back replaces that half.
   cut(maskTokens(Buffer.from(text).toString().replace(hidden, '').replace(blank, ' ').trim()), max);
 
 /** Returns the preview of a page, or null if the page has no title. `url` is the URL of the page after redirects. */

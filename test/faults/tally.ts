@@ -20,7 +20,7 @@ export interface Counts {
   /** The number of updates accepted for the first time, in order. */
   readonly taken: number;
   readonly doubled: number;
-  /** The number of updates that were accepted before an earlier update of the same chat. */
+  /** The number of updates in the wrong order: an earlier update of the same chat was accepted later. */
   readonly early: number;
 }
 

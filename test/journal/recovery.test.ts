@@ -301,7 +301,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('a Redis that lost flushed changes keeps the changes that Postgres lacks', async () => {
+    it('a Redis that lost changes that were already flushed keeps its unflushed changes', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();

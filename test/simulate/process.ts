@@ -32,7 +32,7 @@ export interface World {
   onError(error: unknown): void;
 }
 
-/** A request to a receiver that is not answered yet. */
+/** A request that the receiver has not answered yet. */
 export interface Request {
   readonly from: Owner;
   readonly bot: number;
