@@ -99,7 +99,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^errors$/.test(folderOf(to)) || /^(obs\/distribution|rules\/(versions|connection_causes))\.ts$/.test(to),
   postgres: (to) =>
     /^errors$/.test(folderOf(to)) ||
-    /^rules\/(database_url|versions|rights|permissions|retry_policy)\.ts$/.test(to),
+    /^rules\/(database_url|versions|rights|permissions|retry_policy|search)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors)$/.test(folderOf(to)) ||
     /^store\/(core\/(keys|codec|groups|poll_record|flush_hints|queue_ids)|limits)\.ts$/.test(to),
