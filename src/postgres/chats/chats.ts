@@ -329,17 +329,35 @@ export interface NewestHead {
   readonly head: Buffer | null;
 }
 
-export function loadNewestHeads(
+/** How many days back the newest message of a chat is looked for: first a few days, then more, and then all days. */
+const searched_days = [2, 30, undefined] as const;
+
+/**
+ * Loads the newest message of each chat. A look into all partitions for each chat would take long, and nearly all chats
+ * that people open have a message of the last days. Returns one row per chat, in any order.
+ */
+export async function loadNewestHeads(
   sql: Sql,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
 ): Promise<NewestHead[]> {
-  return sql.query(
-    `select c.chat_id, c.user_id, s.last_message_id, m.head
-       from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id)
-            left join chat_sequences s using (chat_id, user_id)
-            left join lateral (select ${head} as head from messages m
-                      where m.chat_id = c.chat_id and m.user_id = c.user_id and m.record is not null
-                      order by m.message_id desc limit 1) m on true`,
-    [chats.map(({ id }) => id), chats.map(({ user }) => user)],
-  );
+  const found: NewestHead[] = [];
+  let left = chats;
+  for (const days of searched_days) {
+    const recent = days === undefined ? '' : `and m.day >= (now() at time zone 'UTC')::date - ${days}`;
+    const rows = await sql.query<NewestHead>(
+      `select c.chat_id, c.user_id, s.last_message_id, m.head
+         from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id)
+              left join chat_sequences s using (chat_id, user_id)
+              left join lateral (select ${head} as head from messages m
+                        where m.chat_id = c.chat_id and m.user_id = c.user_id and m.record is not null ${recent}
+                        order by m.message_id desc limit 1) m on true`,
+      [left.map(({ id }) => id), left.map(({ user }) => user)],
+    );
+    const mayBeOlder = (row: NewestHead) =>
+      days !== undefined && row.head === null && row.last_message_id !== null;
+    found.push(...rows.filter((row) => !mayBeOlder(row)));
+    left = rows.filter(mayBeOlder).map((row) => ({ id: row.chat_id, user: row.user_id }));
+    if (left.length === 0) break;
+  }
+  return found;
 }
