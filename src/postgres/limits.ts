@@ -45,7 +45,10 @@ export const postgresLimits = {
    */
   stranger_chats_opened_per_day_max: 50,
   stranger_chats_received_per_day_max: 200,
-  /** How many chats others may have opened with one person. These chats do not count against `chats_per_user_max`. */
+  /**
+   * The maximum number of chats with one person that other people opened. These chats do not count against
+   * `chats_per_user_max`.
+   */
   chats_opened_by_others_max: 1_000,
   blocked_people_max: 1_000,
   /** The number of open invitations of one person, in total and from one inviter. */

@@ -184,7 +184,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: '/api/test/clock',
     summary:
-      'Moves the clock of the whole server forward by `advance_ms`. Returns after each delivery that became due has been attempted once.',
+      'Moves the clock of the whole server forward by `advance_ms`. Returns when all deliveries that became due have been attempted once.',
     params: z.object({ advance_ms: required(1, limits.clock_advance_ms_max) }),
     handler: ({ clock }, { advance_ms }) => clock.advance(advance_ms),
   }),

@@ -199,7 +199,7 @@ describe('the owner sets the write access policy', () => {
     await unchanged();
   });
 
-  test('invalid write access policies and lists of people are refused', async () => {
+  test('a write access policy or a list of people is refused if it is invalid', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(

@@ -143,8 +143,8 @@ export async function canStartBinaries(): Promise<boolean> {
 }
 
 /**
- * Starts a compiled program of unpacked Debian packages. The program sees the `/usr/share` of these packages instead of
- * the system's.
+ * Starts a compiled program from unpacked Debian packages. Instead of the system's `/usr/share`, the program sees the one
+ * in these packages.
  */
 export function startBinary(folder: string, program: string, args: readonly string[]): Started {
   const script = 'mount --bind usr/share /usr/share && exec "$0" "$@"';

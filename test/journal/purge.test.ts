@@ -63,7 +63,7 @@ test('the log of administrators’ calls keeps a limited number of the newest ca
   await rest();
 });
 
-test('the purge removes copies of messages when they reach the age limit of messages', async () => {
+test('the purge removes the copy of a message when the copy reaches the age limit for messages', async () => {
   await run(`insert into dead_updates (bot_id, update_id, version, record, created_at)
     select 1, n, 1, 'x', now() - n * interval '1 day' from generate_series(1, 6) n`);
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)

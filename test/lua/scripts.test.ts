@@ -164,7 +164,7 @@ function recordsIn(dumped: ReadonlyMap<string, Dumped>): Map<string, string[]> {
 }
 const used = new Set<string>();
 
-test('every Redis record that a script or a key builder names is in the table of records', () => {
+test('the table of records contains every Redis record that a script or a key builder uses', () => {
   const kindOf = (key: string) => key.slice(key.indexOf('}') + 2).split(':')[0] as string;
   const channel = (name: string) => name.startsWith('on_');
   const listed = new Set(redisRecords.map(({ kind }) => kind));

@@ -105,7 +105,7 @@ describe('redirects', () => {
     expect(inner.connections()).toBe(0);
   });
 
-  test('the preview names the host of the last page', async ({ onTestFinished }) => {
+  test('the preview shows the host of the page at the end of the redirects', async ({ onTestFinished }) => {
     const { load, receiver } = await serve(onTestFinished, ({ url }, response) => {
       if (url === '/last') response.writeHead(200, html).end(page);
       else response.writeHead(307, { location: `https://localhost:${receiver.port}/last` }).end();

@@ -185,7 +185,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 
 /**
  * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
- * account has already ended, in most cases while a call by this person was running.
+ * account has already ended. This mostly happens when the account ends during a call by this person.
  */
 export async function lockPerson(
   sql: Sql,
