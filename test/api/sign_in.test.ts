@@ -247,7 +247,8 @@ describe('a refused sign-in changes nothing', () => {
     const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
     const answer = await visitProvider(mine.url, 'mallory');
     const before = provider.requested.length;
-    const changed = answer.replace(/state=\w/, 'state=_');
+    const changed = answer.replace(/state=(.)/, (_, first) => `state=${first === 'A' ? 'B' : 'A'}`);
+    expect(changed).not.toBe(answer);
     await refused(400, expired, () => finishSignIn(service, other.cookie, answer));
     await refused(400, expired, () => finishSignIn(service, mine.cookie, changed));
     await refused(400, expired, () => finishSignIn(service, mine.cookie, 'code=1'));
