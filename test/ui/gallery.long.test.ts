@@ -22,7 +22,7 @@ import { enter, type Scene, scenesOf } from './scenes.js';
 import { areComparable, differing, drawingOf, keep, type Shot, sheetOf } from './screens.js';
 import { startPages, startWorld, type World } from './world.js';
 
-vi.setConfig({ testTimeout: 900_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 2_400_000, hookTimeout: 120_000 });
 
 const folder = process.env.PETREL_UI_SHOTS;
 const isKeeping = process.env.PETREL_UI_KEEP === '1';
