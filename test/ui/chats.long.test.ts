@@ -107,6 +107,24 @@ test('after a reload, a refused message is shown as not sent until the person de
   await page.context().close();
 });
 
+test('a draft of several lines is shown whole after a reload and in a narrower window', async () => {
+  const chat = await world.service.newGroup(alice, 'Pier', [bob]);
+  const page = await world.open(alice, `#/chat/${chat}`);
+  const text = 'Half past eight it is. I bring a rope, two apples and my old camera.';
+  const isWhole = () => field(page).evaluate((area) => area.scrollHeight <= area.clientHeight);
+  await field(page).fill(text);
+  for (const width of [1024, 320]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.waitForTimeout(500);
+    await expect.poll(isWhole).toBe(true);
+  }
+  await page.reload();
+  await expect.poll(() => field(page).inputValue()).toBe(text);
+  await page.waitForTimeout(1_000);
+  expect(await isWhole()).toBe(true);
+  await page.context().close();
+});
+
 test('a draft survives a reload, and a sign-out removes it', async () => {
   const chat = await world.service.newGroup(alice, 'Dock', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);

@@ -358,23 +358,33 @@ interface TextFieldProps {
   own: ReturnType<typeof useComposer>;
 }
 
+/** Makes a text field as high as its text, up to a third of the window. */
+function fitHeight(area: HTMLTextAreaElement | null): void {
+  if (!area) return;
+  area.style.height = 'auto';
+  area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
+}
+
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
 function TextField({ own, placeholder }: TextFieldProps) {
   const { field, text, setText, inline, mentions, formatting } = own;
   const suggestions = [mentions, inline].find(({ isOpen }) => isOpen) ?? own.suggestions;
   const open = suggestions.isOpen;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text and the width of the window
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
+  useEffect(() => fitHeight(field.current), [text]);
   useEffect(() => {
-    const resize = () => {
-      const area = field.current;
-      if (!area) return;
-      area.style.height = 'auto';
-      area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
-    };
-    resize();
-    addEventListener('resize', resize);
-    return () => removeEventListener('resize', resize);
-  }, [text]);
+    const area = field.current;
+    if (!area) return;
+    let before = area.clientWidth;
+    // Buttons that appear late, and a resized window, change the width.
+    const observer = new ResizeObserver(() => {
+      if (area.clientWidth === before) return;
+      before = area.clientWidth;
+      requestAnimationFrame(() => fitHeight(area));
+    });
+    observer.observe(area);
+    return () => observer.disconnect();
+  }, [field]);
 
   return (
     <textarea
