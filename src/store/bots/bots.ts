@@ -20,9 +20,11 @@ import type { Texts } from '../../rules/identity_texts.js';
 import type { MenuButton } from '../../rules/menu_button.js';
 import { makeToken } from '../../rules/token.js';
 import type { WriteAccess, WritePolicy } from '../access/write_access.js';
+import { tellSettings } from '../chats/person_hints.js';
 import type { Profile } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type Bot, botOf, type Commands, type Descriptions, type InlineMode } from '../core/control.js';
+import { directChat } from '../core/keys.js';
 import { botProfile } from '../core/profiles.js';
 import { storeLimits as limits } from '../limits.js';
 import { type BotParts, Transfers } from './transfers.js';
@@ -288,7 +290,11 @@ export class Bots extends Transfers {
     ]);
     // Removes the bot from the caches of all nodes, even if the name is the same. An earlier call may have changed the
     // name and failed before this step. Nodes cache names, but not descriptions.
-    if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
-    return botOf(row);
+    const bot = botOf(row);
+    if (texts.name) {
+      await this.parts.auth.revoke(`bot:${id}`);
+      await tellSettings(this.context, bot.owner, directChat(id, bot.owner));
+    }
+    return bot;
   }
 }

@@ -7,8 +7,10 @@
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
 import type { Database } from '../../postgres/sql.js';
+import { tellSettings } from '../chats/person_hints.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { directChat } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Bots } from './bots.js';
 
@@ -39,6 +41,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);
+      if (kind === 'avatar') await tellSettings(context, owner, directChat(bot, owner));
       return change;
     },
     removed: (keys: readonly string[]) => rows.forgetUnused(rawDb, keys),

@@ -6,7 +6,7 @@ import type { ChatRef } from '../core/keys.js';
 export const readHint = 'read ';
 /**
  * The prefix of a hint about a chat that the person muted, pinned or archived. The same prefix is used if the person
- * undid such a change. The chat id follows.
+ * undid such a change, and if the name or the avatar of the person’s bot changed. The chat id follows.
  */
 export const settingsHint = 'settings ';
 /** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */

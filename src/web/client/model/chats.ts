@@ -145,9 +145,12 @@ class Chats extends Signal {
   }
 
   async refresh(id: number): Promise<void> {
+    const before = this.byId.get(id)?.last_message;
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
-      this.byId.set(id, withRead(chat));
+      // An event that arrived in the meantime may be newer than the answer.
+      if (this.byId.get(id)?.last_message !== before) this.#take(chat);
+      else this.byId.set(id, withRead(chat));
     } catch (error) {
       // Removes a chat that the person left or may not see.
       if (isRefusal(error)) this.byId.delete(id);
@@ -319,8 +322,25 @@ function onMessage(message: Message): void {
     });
   }
   if (message.new_chat_title || message.new_chat_photo || message.delete_chat_photo) void chats.refresh(id);
+  recount(message);
   history?.put(message, true);
   replyKeyboards.take(message);
+}
+
+/** How long changes of the members of a chat are collected before its summary is loaded. */
+const recount_ms = 200;
+/** The chats whose summaries are about to be loaded, because people joined or left. */
+const recounted = new Set<number>();
+
+/** Loads the member count after a person joined or left. Other events report the person's own joining and leaving. */
+function recount({ chat: { id }, new_chat_members = [], left_chat_member }: Message): void {
+  const [who = left_chat_member] = new_chat_members;
+  if (!who || who.id === me.value?.id || recounted.has(id)) return;
+  recounted.add(id);
+  setTimeout(() => {
+    recounted.delete(id);
+    if (chats.byId.has(id)) void chats.refresh(id);
+  }, recount_ms);
 }
 
 function onDeleted(id: number, message: number): void {

@@ -1,0 +1,307 @@
+/**
+ * Tests that every change appears in all windows of a person: two wide windows and one as narrow as a phone. Prints how
+ * long each change took.
+ */
+import type { Page } from 'playwright-core';
+import { afterEach, expect, test, vi } from 'vitest';
+import { png } from '../support/samples.js';
+import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+/** How often each change is made. The table shows the median and the maximum. */
+const rounds = 5;
+/** The limit is generous, because a busy machine delays every window. The goal is 500 ms. */
+const shown_ms_max = 10_000;
+const phone = { width: 390, height: 844 };
+
+/** Elements that show a change, or that disappear with it. */
+interface Wanted {
+  readonly selector: string;
+  /** The text that one of the elements must contain. */
+  readonly text?: string;
+  /** Whether no such element may be left. */
+  readonly isGone?: boolean;
+}
+
+let world: World;
+let [alice, bob] = [] as unknown as [TestUser, TestUser];
+let bot: TestBot;
+let windows: readonly Page[] = [];
+/** The times by kind of change, in ms: from the call and from its answer until the last window showed the change. */
+const times = new Map<string, Array<readonly [fromCall: number, fromAnswer: number]>>();
+
+onSharedWorld(async (opened) => {
+  world = opened;
+  const { service } = world;
+  [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
+  // People who share no chat with a person can add the person only a few times a day.
+  await service.newGroup(alice, 'Acquaintances', [bob]);
+  bot = await service.newBot(alice, 'writer');
+  await service.openChat(alice, bot);
+});
+
+const app = (who: TestUser, verb: string, path: string, body?: object) =>
+  resultOf(world.service.app(who, verb, path, body));
+const say = async (chat: number, text: string): Promise<number> =>
+  (await app(bob, 'POST', `/api/chats/${chat}/messages`, { text })).message_id;
+
+async function putPicture(who: TestUser, path: string): Promise<void> {
+  const answer = await fetch(`${world.wire.url}${path}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${who.token}`, 'content-type': 'image/png' },
+    body: new Uint8Array(png(320, 320)),
+  });
+  expect(answer.status).toBe(200);
+}
+
+async function openWindows(): Promise<readonly Page[]> {
+  const opened = [await world.open(alice), await world.open(alice)];
+  return [...opened, await world.open(alice, '', { viewport: phone })];
+}
+
+afterEach(async () => {
+  await Promise.all(windows.map((page) => page.context().close()));
+  windows = [];
+});
+
+async function showAll(hash: string, ready: string): Promise<void> {
+  for (const page of windows) {
+    await page.evaluate((to) => {
+      location.hash = to;
+    }, hash);
+    await page.locator(ready).first().waitFor();
+  }
+}
+
+/** Starts to look at a page in every frame. `shownAt` becomes the time at which the page shows what is wanted. */
+function watch({ selector, text, isGone = false }: Wanted): void {
+  const isShown = () => {
+    const found = [...document.querySelectorAll(selector)].filter(
+      (one) =>
+        one.checkVisibility({ visibilityProperty: true }) &&
+        (text === undefined || one.textContent?.includes(text)) &&
+        (!(one instanceof HTMLImageElement) || (one.complete && one.naturalWidth > 0)),
+    );
+    return isGone ? found.length === 0 : found.length > 0;
+  };
+  const page = window as unknown as { shownAt: Promise<number> };
+  page.shownAt = new Promise((resolve) => {
+    const look = () => (isShown() ? resolve(Date.now()) : requestAnimationFrame(look));
+    look();
+  });
+}
+
+/** Makes a change and waits until all windows show it. */
+async function measure<T>(kind: string, wanted: Wanted, change: () => Promise<T>): Promise<T> {
+  await Promise.all(windows.map((page) => page.evaluate(watch, wanted)));
+  const called = Date.now();
+  const result = await change();
+  const answered = Date.now();
+  const shown = await Promise.all(
+    windows.map(async (page, n) => {
+      const at = page.evaluate(() => (window as unknown as { shownAt: Promise<number> }).shownAt);
+      const late = page.waitForTimeout(shown_ms_max).then(() => Number.NaN);
+      const ms = (await Promise.race([at, late])) - called;
+      const found = ms < shown_ms_max ? [] : await page.locator(wanted.selector).allInnerTexts();
+      const why = `${kind}: window ${n + 1} does not show ${JSON.stringify(wanted)}, but ${JSON.stringify(found)}`;
+      expect(ms, why).toBeLessThan(shown_ms_max);
+      return ms;
+    }),
+  );
+  const last = Math.max(...shown);
+  const list = times.get(kind) ?? [];
+  times.set(kind, [...list, [last, Math.max(0, last - (answered - called))]]);
+  return result;
+}
+
+const middle = (values: readonly number[]) =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+function printTimes(): void {
+  const lines = [...times].map(([kind, list]) => {
+    const [calls, answers] = [list.map(([ms]) => ms), list.map(([, ms]) => ms)];
+    const figures = [middle(answers), Math.max(...answers), middle(calls), Math.max(...calls)];
+    return kind.padEnd(44) + figures.map((ms) => String(ms).padStart(8)).join('');
+  });
+  const head = ['answer', 'max', 'call', 'max'].map((name) => name.padStart(8)).join('');
+  console.log([`${'ms until all windows show it, from the'.padEnd(44)}${head}`, ...lines].join('\n'));
+  times.clear();
+}
+
+test('the lists of all windows show each change of a group', async () => {
+  windows = await openWindows();
+  const chatWithBot = `.chat-row[href="#/chat/${bot.id}"]`;
+  await showAll('#/', chatWithBot);
+  for (let n = 1; n <= rounds; n++) {
+    const group = await world.service.newGroup(bob, `Harbour ${n}`);
+    const path = `/api/chats/${group}`;
+    const row = `.chat-row[href="#/chat/${group}"]`;
+    await measure('list: added to a group', { selector: row, text: `Harbour ${n}` }, () =>
+      app(bob, 'PUT', `${path}/members/${alice.id}`, {}),
+    );
+    const id = await measure('list: new message', { selector: row, text: `news ${n}` }, () =>
+      say(group, `news ${n}`),
+    );
+    await expect.poll(() => windows[0]?.locator(`${row} .badge`).count()).toBe(1);
+    await measure('list: read mark', { selector: `${row} .badge`, isGone: true }, () =>
+      app(alice, 'POST', `${path}/read`, { message_id: id }),
+    );
+    await measure('list: message edited', { selector: row, text: `better ${n}` }, () =>
+      app(bob, 'PATCH', `${path}/messages/${id}`, { text: `better ${n}` }),
+    );
+    await measure('list: message deleted', { selector: row, text: `better ${n}`, isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/messages/${id}`),
+    );
+    await measure('list: group renamed', { selector: `${row} .chat-name`, text: `Quay ${n}` }, () =>
+      app(bob, 'PATCH', path, { title: `Quay ${n}` }),
+    );
+    await measure('list: picture set', { selector: `${row} img` }, () => putPicture(bob, `${path}/photo`));
+    await measure('list: picture removed', { selector: `${row} img`, isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/photo`),
+    );
+    await measure('list: removed from a group', { selector: row, isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/members/${alice.id}`),
+    );
+  }
+  printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
+test('an open group shows each change in all windows', async () => {
+  windows = await openWindows();
+  const group = await world.service.newGroup(bob, 'Pier', [alice]);
+  const path = `/api/chats/${group}`;
+  await showAll(`#/chat/${group}`, '[role=log]');
+  const log = '[role=log]';
+  const title = '.chat-title';
+  for (let n = 1; n <= rounds; n++) {
+    const id = await measure('chat: new message', { selector: log, text: `news ${n}.` }, () =>
+      say(group, `news ${n}.`),
+    );
+    await measure('chat: message edited', { selector: log, text: `better ${n}.` }, () =>
+      app(bob, 'PATCH', `${path}/messages/${id}`, { text: `better ${n}.` }),
+    );
+    await measure('chat: message deleted', { selector: log, text: `better ${n}.`, isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/messages/${id}`),
+    );
+    await measure('chat: group renamed', { selector: title, text: `Jetty ${n}` }, () =>
+      app(bob, 'PATCH', path, { title: `Jetty ${n}` }),
+    );
+    await measure('chat: picture set', { selector: `${title} img` }, () => putPicture(bob, `${path}/photo`));
+    await measure('chat: picture removed', { selector: `${title} img`, isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/photo`),
+    );
+    // A person who left a group can only be invited to it, so each round adds another person.
+    const carol = await world.service.newUser('carol');
+    await measure('chat: another member added', { selector: title, text: 'Members: 3' }, () =>
+      app(bob, 'PUT', `${path}/members/${carol.id}`, {}),
+    );
+    await measure('chat: another member left', { selector: title, text: 'Members: 2' }, () =>
+      app(carol, 'POST', `${path}/leave`, {}),
+    );
+    await measure('chat: removed from the group', { selector: 'main textarea', isGone: true }, () =>
+      app(bob, 'DELETE', `${path}/members/${alice.id}`),
+    );
+    await measure('chat: added to the group again', { selector: 'main textarea' }, () =>
+      app(bob, 'PUT', `${path}/members/${alice.id}`, {}),
+    );
+  }
+  printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
+test('all windows of the owner show the draft of a bot, its message, its new name and its new picture', async () => {
+  windows = await openWindows();
+  await showAll(`#/chat/${bot.id}`, '[role=log]');
+  const write = (method: string, params: object) => () =>
+    resultOf(world.service.bot(bot, method, { chat_id: alice.id, ...params }));
+  for (let n = 1; n <= rounds; n++) {
+    await measure(
+      'bot: draft',
+      { selector: '.draft', text: `Once ${n}` },
+      write('sendMessageDraft', {
+        ...{ draft_id: n, text: `Once ${n}` },
+      }),
+    );
+    await measure(
+      'bot: draft grows',
+      { selector: '.draft', text: 'upon' },
+      write('sendMessageDraft', {
+        ...{ draft_id: n, text: `Once ${n} upon` },
+      }),
+    );
+    await measure(
+      'bot: message replaces the draft',
+      { selector: '.draft', isGone: true },
+      write('sendMessage', { text: `Once ${n} upon a time` }),
+    );
+    await measure('bot: name changed', { selector: '.chat-title', text: `Teller ${n}` }, () =>
+      app(alice, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': `Teller ${n}` } }),
+    );
+    await measure('bot: picture set', { selector: '.chat-title img' }, () =>
+      putPicture(alice, `/api/me/bots/${bot.id}/avatar`),
+    );
+    await measure('bot: picture removed', { selector: '.chat-title img', isGone: true }, () =>
+      app(alice, 'DELETE', `/api/me/bots/${bot.id}/avatar`),
+    );
+  }
+  printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
+test('all windows show each reaction to a post', async () => {
+  windows = await openWindows();
+  const channel = await app(bob, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true });
+  await app(bob, 'PUT', `/api/chats/${channel.id}/members/${alice.id}`, {});
+  await say(channel.id, 'High water at noon');
+  const [post] = await itemsOf(world.service.app(bob, 'GET', `/api/chats/${channel.id}/posts?limit=1`));
+  const reactions = `/api/posts/${post.id}/reactions`;
+  await showAll(`#/chat/${channel.id}`, '.reactions .reaction');
+  for (let n = 1; n <= rounds; n++) {
+    await measure('channel: reaction of another person', { selector: '.reaction', text: '🔥' }, () =>
+      world.service.app(bob, 'POST', reactions, { emoji: '🔥' }),
+    );
+    await measure('channel: reaction removed', { selector: '.reaction', text: '🔥', isGone: true }, () =>
+      world.service.app(bob, 'DELETE', reactions, {}),
+    );
+    await measure('channel: own reaction in another window', { selector: '.reaction.own', text: '❤' }, () =>
+      world.service.app(alice, 'POST', reactions, { emoji: '❤' }),
+    );
+    await measure('channel: own reaction removed', { selector: '.reaction.own', isGone: true }, () =>
+      world.service.app(alice, 'DELETE', reactions, {}),
+    );
+  }
+  printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
+test('a summary that arrives late does not hide a newer message', async () => {
+  const page = await world.open(alice);
+  const group = await world.service.newGroup(bob, 'Breakwater', [alice]);
+  const row = page.locator(`.chat-row[href="#/chat/${group}"]`);
+  await row.waitFor();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let held = 0;
+  await page.route(`**/api/chats/${group}`, async (route) => {
+    const response = await route.fetch();
+    held += 1;
+    await released;
+    await route.fulfill({ response });
+  });
+  await app(bob, 'PATCH', `/api/chats/${group}`, { title: 'Mole' });
+  await expect.poll(() => held).toBe(1);
+  await say(group, 'the newest message');
+  await row.getByText('the newest message').waitFor();
+  release();
+  await row.locator('.chat-name').getByText('Mole').waitFor();
+  expect(await row.innerText()).toContain('the newest message');
+  const { unread_count } = await app(alice, 'GET', `/api/chats/${group}`);
+  await row.getByText(`${unread_count} unread`).waitFor({ state: 'attached' });
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
