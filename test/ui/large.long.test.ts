@@ -22,6 +22,11 @@ const kept_max = 4_000;
 const long_task_ms_max = 1_500;
 const long_tasks_max = 3;
 const heap_growth_bytes_max = 60_000_000;
+/** The test of frames scrolls through this many messages, by `step_px` in every frame. */
+const scrolled_total = 5_000;
+const step_px = 120;
+/** The goal is 55 frames per second. */
+const frame_ms_goal = 1_000 / 55;
 
 let world: World;
 let alice: TestUser;
@@ -99,6 +104,31 @@ const gaps = (seen: ReadonlySet<number>) =>
     .sort((a, b) => a - b)
     .flatMap((id, i, ids) => (i > 0 && ids[i - 1] !== id - 1 ? [[ids[i - 1], id]] : []));
 
+/**
+ * Scrolls up by the same distance in every frame until the page draws the message `to`. Returns the times between
+ * frames in ms.
+ */
+const framesTo = (page: Page, to: number): Promise<number[]> =>
+  page.getByRole('log').evaluate(
+    (box, { wanted, step_px }) =>
+      new Promise<number[]>((resolve) => {
+        const frames: number[] = [];
+        let before = 0;
+        const next = (now: number) => {
+          if (before > 0) frames.push(now - before);
+          before = now;
+          if (Number(box.querySelector('article[data-id]')?.getAttribute('data-id')) <= wanted)
+            resolve(frames);
+          else {
+            box.scrollBy(0, -step_px);
+            requestAnimationFrame(next);
+          }
+        };
+        requestAnimationFrame(next);
+      }),
+    { wanted: to, step_px },
+  );
+
 async function heap(session: CDPSession): Promise<number> {
   await session.send('HeapProfiler.collectGarbage');
   const { metrics } = await session.send('Performance.getMetrics');
@@ -158,6 +188,25 @@ test('a person can scroll through a chat of 100,000 messages and back, by wheel 
   );
   expect(tasks.filter((ms) => ms > long_task_ms_max).length).toBeLessThanOrEqual(long_tasks_max);
   expect(after - before).toBeLessThan(heap_growth_bytes_max);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the page draws frames while a person scrolls through 5,000 messages', async () => {
+  const page = await world.open(alice);
+  await page.evaluate((id) => {
+    location.hash = `#/chat/${id}`;
+  }, bot.id);
+  await page.locator(`article[data-id="${last}"]`).waitFor();
+  const frames = (await framesTo(page, last - scrolled_total)).sort((a, b) => a - b);
+  const total_ms = frames.reduce((sum, ms) => sum + ms, 0);
+  const at = (share: number) => (frames[Math.floor(frames.length * share)] ?? 0).toFixed(1);
+  const slow = frames.filter((ms) => ms > frame_ms_goal).length;
+  console.log(
+    `${frames.length} frames in ${Math.round(total_ms)} ms: ${((frames.length * 1_000) / total_ms).toFixed(1)} per second; ms between frames: median ${at(0.5)}, 95 % ${at(0.95)}, 99 % ${at(0.99)}, longest ${at(1 - 1e-9)}; slower than 55 per second: ${((slow * 100) / frames.length).toFixed(1)} %`,
+  );
+  // The figures depend on the machine, so the test only checks that the page draws all rows.
+  holdRows(await drawn(page));
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
