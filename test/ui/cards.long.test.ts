@@ -212,7 +212,7 @@ test('in the Armenian interface, Armenian words find emoji', async () => {
   await panel.getByText('Ժպիտներ և զգացմունքներ').waitFor();
   await panel.getByRole('searchbox').fill('կրակ');
   await panel.getByRole('gridcell', { name: 'Կրակ', exact: true }).click();
-  await expect.poll(() => page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('🔥');
+  await expect.poll(() => page.getByRole('textbox', { name: 'Հաղորդագրություն' }).inputValue()).toBe('🔥');
   await page.goto(`${wire.url}/app#/bots/new`);
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox').nth(0).fill('Echo');
