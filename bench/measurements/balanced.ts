@@ -23,7 +23,7 @@ import type { Service, Target } from '../service/service.js';
 import type { Measurement, MeasurementOptions } from './measurement.js';
 
 const warmup_s = 1;
-/** The maximum cost per request with several fronts, as a multiple of the cost with one front. */
+/** With several fronts, a request may cost at most this many times as much as with one front. */
 const growth_max = 1.1;
 /** The maximum number of fronts. The proxy configurations contain three. */
 const fronts_max = 3;

@@ -196,7 +196,7 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
 }
 
 /**
- * Refuses votes in the direct chat with a blocked bot, and in a closed chat of two people. In such chats, messages are
+ * Refuses a vote in a direct chat with a blocked bot or in a closed chat of two people. Messages to these chats are
  * refused too.
  */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {

@@ -271,7 +271,7 @@ function dueIn(
 /**
  * In one database, deletes tombstones older than limits.tombstone_age_ms_max and the rows that belonged to the deleted
  * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
- * MESSAGE_DAYS. It also limits the age of copies of messages. `updatesDays` is UPDATES_DAYS. Returns the number of
+ * MESSAGE_DAYS and limits the age of messages and of their copies. `updatesDays` is UPDATES_DAYS. Returns the number of
  * deleted rows.
  */
 export async function purgeTombstones(

@@ -206,7 +206,7 @@ export async function daysAhead(
   return aheadIn(await readSpans(sql, table));
 }
 
-/** Flushers drop an expired partition within a minute. A partition that is still there after this time is overdue. */
+/** Flushers drop an expired partition within a minute. A partition is overdue if it is still there after this time. */
 const drop_ms_max = 3_600_000;
 
 export interface DaysState {

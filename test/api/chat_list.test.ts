@@ -224,8 +224,8 @@ test('from the second page on, the chat list reads only the chats that the page 
   for (const reads of [secondReads, thirdReads]) expect(reads).toBeLessThan(count / 4);
   const ids = [first, second, third].flatMap(({ items }) => items.map(({ id }) => id));
   expect([ids.length, new Set(ids).size, ids]).toEqual([30, 30, [...ids].sort((a, b) => b - a)]);
-  // A chat that the person has left since the last page is not listed. A chat that has received a new message since
-  // then is listed once.
+  // If the person has left a chat since the last page, the chat is not listed. If a chat has received a new message
+  // since then, the chat is listed once.
   const [gone, spoken] = [(ids[29] as number) - 1, (ids[29] as number) - 2];
   await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
   await query("update chat_members set status = 'member' where chat_id = $1", [gone]);

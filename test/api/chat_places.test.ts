@@ -107,7 +107,7 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
 });
 
-test('a pinned chat that is missing from the list in Redis keeps its position when other chats are pinned or archived', async () => {
+test('a pinned chat keeps its position when other chats are pinned or archived, even if it is missing from the list in Redis', async () => {
   const joined = (await service.newGroup(ann, 'Joined', [])) as number;
   await sql(
     `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,
@@ -167,7 +167,7 @@ test('a muted chat leaves the archive only with the first message after it is un
   expect(await sql('select 1 from chat_places where user_id = $1', ben.id)).toEqual([]);
 });
 
-test('a chat that a message moved out of the archive stays in the list after the message is deleted', async () => {
+test('if a message moves a chat out of the archive, the chat stays in the list after the message is deleted', async () => {
   await archive(group(0));
   const { message_id } = await say(group(0));
   await resultOf(service.app(ann, 'DELETE', `/api/chats/${group(0)}/messages/${message_id}`));

@@ -338,7 +338,7 @@ test('a sticker is refused if its file is a URL or a photo, has another format, 
   await expect(make()).rejects.toEqual(failure);
 });
 
-test('a call that names a wrong sticker set is refused before its files are measured', async () => {
+test('a call with a wrong sticker set is refused before its files are measured', async () => {
   await make(['😺']);
   const [old] = (await ids()) as [string];
   const bad = () => input('😺', png(511, 511));

@@ -28,7 +28,7 @@ export interface Calls {
   sendMedia(kind: MediaKind, chat: Chat, file: GivenFile, extra?: object): Promise<Json>;
   sendMediaGroup(chat: Chat, media: readonly GivenMedia[]): Promise<Json>;
   getFile(fileId: string): Promise<Json>;
-  /** Downloads a file from the address that the library builds. */
+  /** Downloads a file. The library itself builds the address of the file. */
   download(fileId: string): Promise<Buffer>;
   editMessageText(chat: Chat, id: number, text: string, extra?: object): Promise<Json>;
   editMessageCaption(chat: Chat, id: number, caption: string, extra?: object): Promise<Json>;

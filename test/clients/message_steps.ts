@@ -138,8 +138,8 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // An edit that comes less than 1 s after another one is refused. The refusal contains the seconds to wait. After
-  // that, keyboards are set and removed while the text stays the same.
+  // An edit is refused if the previous edit was less than 1 s ago. The refusal says how many seconds to wait. After
+  // that time, keyboards are set and removed while the text stays the same.
   expect(tooSoon).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',

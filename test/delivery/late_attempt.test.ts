@@ -150,7 +150,7 @@ test.each([
   expect(sent).toEqual([]);
 });
 
-test('a process that was frozen while a request waited for a connection does not send the request under its old lease', async () => {
+test('a process does not send a request under its old lease if it was frozen while the request waited for a connection', async () => {
   const { time, sent, drain, find, connect } = drainOne({ waits: true });
   find();
   await time.advance(0);

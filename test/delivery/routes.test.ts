@@ -373,7 +373,7 @@ async function setHeldRoute(bot: number, name: string): Promise<() => Promise<vo
   };
 }
 
-test('a route that was set just before its bot was deleted is not installed afterwards', async () => {
+test('a route is not installed if its bot was deleted just after the route was set', async () => {
   const { bot, users } = await makeChats(world.front, 1);
   const install = await setHeldRoute(bot.id, 'late');
   await world.front.store.bots.remove(users[0]?.id as number, bot.id);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update that arrives while its worker releases the lease is delivered before the next sweep', async ({
+test('an update is delivered before the next sweep if it arrives while its worker releases the lease', async ({
   onTestFinished,
 }) => {
   const { node } = await world.worker();

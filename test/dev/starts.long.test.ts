@@ -12,7 +12,7 @@ import { freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from '../support/servers.js';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
-/** The parts of a checkout that a start needs, including the packages and the build. */
+/** The files and folders of a checkout that `npm start` needs. They include the packages and the build. */
 const parts = /^(biome\.json|dist|infra|lua|node_modules|package(-lock)?\.json|src|test|vitest\.config\.ts)$/;
 const user = postgresUser();
 

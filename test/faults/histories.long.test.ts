@@ -163,7 +163,7 @@ async function startLate(extraEnv: Record<string, string>): Promise<Late> {
   const front = await createFront(service.env, { REDIS_URL: proxy.url });
   undo.push(() => front.stop());
   await front.start();
-  // A front that replaces a token before this time waits for a whole lease.
+  // If a front replaces a token before this time, the front waits for a whole lease.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   return { service, front, proxy };
 }

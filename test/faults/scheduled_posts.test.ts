@@ -18,7 +18,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('a process that is killed after it published a post and before it marked the post causes no second publication', async () => {
+test('a post is published only once if a process is killed after it published the post and before it marked the post', async () => {
   const made = { type: 'channel', title: 'News' };
   const { id: channel } = await resultOf(service.app(ann, 'POST', '/api/chats', made));
   const path = `/api/chats/${channel}/scheduled_posts`;

@@ -135,7 +135,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** A call that was sent before the answer and answered after it may have either result. */
+    /** The calls that were sent before the answer and answered after it. They may have either result. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,

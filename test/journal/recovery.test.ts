@@ -209,7 +209,7 @@ describe('partitions are recovered', () => {
       return [record && messageHeader(record).version, row?.version];
     }
 
-    it('a flusher that commits after the incarnation was raised reads the journal again', async () => {
+    it('a flusher reads the journal again if it commits after the incarnation was raised', async () => {
       const { flusher, errors, commit } = await loseFlush();
       await node.recovery.recover(partition(), runId());
       commit();

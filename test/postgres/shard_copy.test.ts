@@ -103,7 +103,7 @@ test('a process changes nothing after another process has taken over its move of
   await source.db.query('delete from posts');
 });
 
-test('a call that is repeated after its partition has moved gets the first result and changes nothing', async () => {
+test('a call gets the first result and changes nothing if it is repeated after its partition has moved', async () => {
   const share = shareOf('repeats');
   await claim(share);
   const call = ({ db }: Shard, name: string) =>

@@ -68,7 +68,7 @@ describe('a node caches bot names', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('a bot name that was read before a rename is not cached after the rename', async () => {
+  test('a bot name is not cached after a rename if it was read before the rename', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = nameOn(a);
@@ -125,7 +125,7 @@ describe('Redis has copies of bots', () => {
     },
   );
 
-  test('a value that was read before a change does not overwrite the copy made after the change', async () => {
+  test('a value does not overwrite a newer copy if the value was read before the change', async () => {
     await describeAs(b, 'first');
     await evict(b, cluster.keys.descriptions(bot.id));
     const late = gate();

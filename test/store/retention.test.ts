@@ -362,7 +362,7 @@ test('a partition of messages is dropped with its pins and posts when its whole 
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('an old message that was written after the drop of its partition is deleted as a row', async () => {
+test('an old message is deleted as a row if it was written after its partition was dropped', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);

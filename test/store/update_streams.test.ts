@@ -250,7 +250,7 @@ test('new updates cause no Redis calls for a stream that waits for confirmations
   await stream.over;
 });
 
-test('an update that arrives while a full stream is checked causes no further check', async () => {
+test('an update causes no further check if it arrives while a full stream is being checked', async () => {
   const stream = open(a, undefined, { limit: 1 });
   await say('0');
   await eventually('the first', () => stream.got.length === 1);

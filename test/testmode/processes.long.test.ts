@@ -20,7 +20,7 @@ function folderOf(port: string): string | undefined {
       const name = readdirSync(root).find((each) => each.endsWith(`-${port}`) && /^petrel-test-/.test(each));
       if (name !== undefined) return join(root, name);
     } catch {
-      // Ignores the error, because not every system has /dev/shm.
+      // Some systems have no /dev/shm, so the error is ignored.
     }
   return undefined;
 }

@@ -169,7 +169,7 @@ test('in a channel, an album is one post with one set of reactions, and the chat
   await page.context().close();
 });
 
-test('an album that begins on an older page of history is shown when all of it is loaded', async () => {
+test('an album is shown when all of it is loaded, even if it begins on an older page of history', async () => {
   const group = await newChat('channel', 'Pages');
   const ids = await sendAlbum(group, photos(4), ['Cut by a page']);
   for (let i = 1; i <= 48; i++)

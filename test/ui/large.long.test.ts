@@ -34,7 +34,7 @@ let bot: TestBot;
 let first = 0;
 let last = 0;
 
-/** Repeats a call that is refused until the journal is drained. */
+/** Repeats a call while it is refused because the journal is full. */
 async function call(method: string, params: object) {
   for (;;) {
     const answer = await world.service.bot(bot, method, params as Record<string, unknown>);

@@ -122,7 +122,7 @@ test('a forced reply opens the reply field once per page load, until the person 
   await page.context().close();
 });
 
-test('a keyboard that arrives while the chat is still loading an earlier keyboard is shown', async () => {
+test('a keyboard is shown even if it arrives while the chat is still loading an earlier keyboard', async () => {
   const carol = await world.service.newUser('carol');
   await world.service.openChat(carol, bot);
   await send(carol.id, 'Hello');

@@ -9,8 +9,7 @@ import { noteStale, type Sql } from '../sql.js';
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
 /**
- * The status and rights of a member. A member who left while restricted has the status `left` and keeps the restricted
- * rights.
+ * The status and rights of a member. If a restricted member leaves, the status is `left` and the rights stay restricted.
  */
 export interface Standing {
   readonly status: MemberStatus;

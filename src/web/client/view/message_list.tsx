@@ -169,7 +169,7 @@ interface MessageListProps {
 const near = 600;
 /** The height of the space below the last message. */
 const foot = 10;
-/** A list that is scrolled to within this distance of its end counts as scrolled to the end. */
+/** If the end of a list is at most this far away, the list counts as scrolled to the end. */
 const at_end = 60;
 const marked_ms = 1_600;
 
