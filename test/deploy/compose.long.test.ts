@@ -12,11 +12,11 @@ import { fileURLToPath } from 'node:url';
 import { Bot } from 'grammy';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createWorld, type World } from '../faults/world.js';
+import { createWorld, type World, type WorldCalls } from '../faults/world.js';
 import { type Composition, compose } from '../support/compose.js';
 import { nothingWrong } from '../support/ledger.js';
 import { temporaryFolder } from '../support/servers.js';
-import { type Answer, itemsOf, resultOf, type Service } from '../support/service.js';
+import { type Answer, itemsOf, resultOf } from '../support/service.js';
 import { createCalls } from '../support/service_calls.js';
 
 const deploy = fileURLToPath(new URL('../../infra/deploy', import.meta.url));
@@ -30,7 +30,7 @@ const script = (name: string, ...args: string[]) =>
 let variables: Record<string, string>;
 let composition: Composition;
 let agent: Agent;
-let calls: Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
+let calls: WorldCalls;
 let world: World;
 let pem: string;
 const failures: string[] = [];
@@ -128,7 +128,7 @@ test(
   'if the roles are restarted one after the other under load, no call fails and no message is lost',
   once(400_000),
   async () => {
-    world = await createWorld({ ...calls } as Service);
+    world = await createWorld(calls);
     world.poll(() => 0);
     const ended = new AbortController();
     // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the

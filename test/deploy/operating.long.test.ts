@@ -186,7 +186,7 @@ test('the procedures of operating.md fail no call and lose no data under load', 
       noted(`${verb} ${path}`, made.app(user, verb, path, body))) as Service['app'],
     bot: ((bot, method, params) => noted(method, made.bot(bot, method, params))) as Service['bot'],
   };
-  world = await createWorld(calls as Service);
+  world = await createWorld(calls);
   world.poll(() => 0);
   const ended = new AbortController();
   // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the

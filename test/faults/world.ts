@@ -62,6 +62,13 @@ export interface World {
   stop(): Promise<void>;
 }
 
+/**
+ * The calls by which a world is created. Give the URL of the database if the test stops servers, because the world then
+ * waits until Redis has its copies.
+ */
+export type WorldCalls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'> &
+  Partial<Pick<Service, 'databaseUrl'>>;
+
 /** How long a bot waits for unexpected updates at the end. The sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
@@ -69,8 +76,8 @@ const lingerMs = 1_500;
  * Waits until the copies of all changed records in Redis are refreshed. A late refresh may remove a copy, and if
  * Postgres fails after that, the next call that needs the copy gets 503.
  */
-async function copiesRefreshed(service: Service): Promise<void> {
-  const client = new pg.Client(service.databaseUrl);
+async function copiesRefreshed(databaseUrl: string): Promise<void> {
+  const client = new pg.Client(databaseUrl);
   await client.connect();
   await eventually('the copies are refreshed', async () => {
     const { rows } = await client.query('select 1 from control_outbox limit 1');
@@ -83,7 +90,7 @@ async function copiesRefreshed(service: Service): Promise<void> {
  * Creates three bots and six people. Each person has a direct chat with one of the bots. Also creates two groups, each
  * with all people and two bots.
  */
-export async function createWorld(service: Service): Promise<World> {
+export async function createWorld(service: WorldCalls): Promise<World> {
   const owner = await service.newUser('owner');
   const users = await Promise.all(Array.from({ length: 6 }, () => service.newUser('person')));
   const bots = await Promise.all(Array.from({ length: 3 }, () => service.newBot(owner, 'fault')));
@@ -93,7 +100,7 @@ export async function createWorld(service: Service): Promise<World> {
   const groups = await Promise.all(
     inGroup.map((members, i) => service.newGroup(owner, `group ${i}`, [...users, ...members])),
   );
-  await copiesRefreshed(service);
+  if (service.databaseUrl) await copiesRefreshed(service.databaseUrl);
   const ledger = new Ledger();
   const chatIdOf = (user: TestUser, bot: TestBot) => `${bot.id}.${user.id}`;
 
