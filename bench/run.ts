@@ -1,4 +1,5 @@
 /** `npm run bench`: compares calls of the service with minimal servers, the floors, on this machine. */
+import { setMaxListeners } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { version } from '../src/config/version.js';
@@ -68,6 +69,8 @@ async function bench(given: Options): Promise<void> {
   }
   const options = given.goals ? { ...given, within: Math.min(given.within, goals_minutes) } : given;
   const interrupted = new AbortController();
+  // Each process of a run listens to this signal.
+  setMaxListeners(0, interrupted.signal);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));
   // Aborts the run after an unexpected error, so that no started process keeps running.

@@ -13,7 +13,9 @@ import type { Program, Service, Target } from '../service/service.js';
 import type { IdleTask, IdleWord } from './idle_clients.js';
 import type { Measurement } from './measurement.js';
 
-const clients = 100_000;
+const clients_max = 100_000;
+/** Redis renews the lease of each consumer every second, so more consumers would measure mainly Redis. */
+const consumers = 20_000;
 /** Stays below the usual limit of 20,000 open files per process, and below the ephemeral ports of one address. */
 const clients_per_front = 16_700;
 const consumers_per_bot = 4;
@@ -25,6 +27,7 @@ const bytes_goal = 12 * 1_024;
 
 interface Kind {
   readonly key: string;
+  readonly clients: number;
   readonly what: string;
   readonly repeats: boolean;
   readonly pathOf: (tokens: readonly string[], i: number) => string;
@@ -33,12 +36,14 @@ interface Kind {
 const kinds: readonly Kind[] = [
   {
     key: 'idle streams without consumers',
+    clients: clients_max,
     what: 'idle streams without consumers',
     repeats: false,
     pathOf: (tokens, i) => `/bot${tokens[i]}/streamUpdates`,
   },
   {
     key: `idle streams of ${consumers_per_bot} consumers per bot`,
+    clients: consumers,
     what: `idle streams of ${consumers_per_bot} consumers per bot`,
     repeats: false,
     pathOf: (tokens, i) =>
@@ -46,6 +51,7 @@ const kinds: readonly Kind[] = [
   },
   {
     key: 'idle polls',
+    clients: clients_max,
     what: `idle polls of ${poll_s} s`,
     repeats: true,
     pathOf: (tokens, i) => `/bot${tokens[i]}/getUpdates?timeout=${poll_s}`,
@@ -67,32 +73,45 @@ async function idleCpu({ parts, signal }: Service, fronts: readonly Target[]) {
   };
 }
 
-async function expectAllOpen(programs: readonly Program<IdleWord>[]): Promise<void> {
-  for (const { child } of programs) {
-    const answer = once(child, 'message') as Promise<[IdleWord]>;
-    child.send('state');
-    const [{ failed }] = await answer;
-    expect(failed === 0, `${failed} idle clients were disconnected`);
-  }
+async function answerOf({ child }: Program<IdleWord>, message: IdleTask | 'state'): Promise<void> {
+  const answer = once(child, 'message') as Promise<[IdleWord]>;
+  child.send(message);
+  const [{ failed }] = await answer;
+  expect(failed === 0, `${failed} idle clients were disconnected`);
 }
 
-/** Measures one kind on new fronts, so that no kind uses memory that an earlier kind has left. */
-async function measureKind(service: Service, tokens: readonly string[], { repeats, pathOf }: Kind) {
+/**
+ * Measures one kind on new fronts, so that no kind uses memory that an earlier kind has left. Opens the clients of each
+ * front in two halves. The memory is that of the second half, because the first half also grows the young generation of
+ * V8 to its full size, which does not depend on the number of clients.
+ */
+async function measureKind(service: Service, tokens: readonly string[], kind: Kind) {
+  const { clients, repeats, pathOf } = kind;
   const paths = Array.from({ length: clients }, (_, i) => pathOf(tokens, i));
   const fronts: Array<Awaited<ReturnType<Service['startFront']>>> = [];
-  for (let i = 0; i < clients; i += clients_per_front) fronts.push(await service.startFront());
+  const tasks: Array<{ readonly first: IdleTask; readonly second: IdleTask }> = [];
+  for (let from = 0; from < clients; from += clients_per_front) {
+    const front = await service.startFront();
+    const [port, own] = [Number(new URL(front.baseUrl).port), paths.slice(from, from + clients_per_front)];
+    const half = Math.floor(own.length / 2);
+    fronts.push(front);
+    tasks.push({
+      first: { port, repeats, paths: own.slice(0, half) },
+      second: { port, repeats, paths: own.slice(half) },
+    });
+  }
   const memory = () => sum(fronts.map(({ pid }) => residentBytes(pid)));
-  const [idle, before] = [await idleCpu(service, fronts), memory()];
+  const idle = await idleCpu(service, fronts);
   const programs: Program<IdleWord>[] = [];
   try {
-    for (const [i, { baseUrl }] of fronts.entries()) {
-      const own = paths.slice(i * clients_per_front, (i + 1) * clients_per_front);
-      const task: IdleTask = { port: Number(new URL(baseUrl).port), paths: own, repeats };
-      programs.push(await service.startProgram<IdleWord>('measurements/idle_clients', task, otherCore));
-    }
+    for (const { first } of tasks)
+      programs.push(await service.startProgram<IdleWord>('measurements/idle_clients', first, otherCore));
+    await sleep(settle_s * 1_000, undefined, { signal: service.signal });
+    const before = memory();
+    for (const [i, { second }] of tasks.entries()) await answerOf(programs[i] as Program<IdleWord>, second);
     const cpu = await idleCpu(service, fronts);
-    const bytes = (memory() - before) / clients;
-    await expectAllOpen(programs);
+    const bytes = (memory() - before) / sum(tasks.map(({ second }) => second.paths.length));
+    for (const program of programs) await answerOf(program, 'state');
     return { front: (cpu.front - idle.front) / clients, redis: (cpu.redis - idle.redis) / clients, bytes };
   } finally {
     for (const { stop } of [...programs, ...fronts]) await stop();
@@ -103,7 +122,7 @@ export const idleStreams: Measurement = {
   name: 'idle_streams',
   async run(service, _, { progress }): Promise<Finding[]> {
     const [owner] = (await makePeople(service, 'idle_streams', 1)) as [Person];
-    const tokens = (await makeManyBots(service, owner, clients)).map(({ token }) => token);
+    const tokens = (await makeManyBots(service, owner, clients_max)).map(({ token }) => token);
     const findings: Finding[] = [];
     for (const kind of kinds) {
       progress(kind.what);
@@ -111,7 +130,7 @@ export const idleStreams: Measurement = {
       findings.push({
         key: kind.key,
         proof: '',
-        what: `each of ${clients.toLocaleString('en')} ${kind.what}, over ${measured_s} s`,
+        what: `each of ${kind.clients.toLocaleString('en')} ${kind.what}, over ${measured_s} s`,
         measured: `${front.toFixed(1)} µs CPU of the front per second, ${redis.toFixed(1)} of Redis, ${(bytes / 1_024).toFixed(1)} KB`,
         value: known(front),
         goal: `≤ ${cpu_goal_us} µs/s, ≤ ${bytes_goal / 1_024} KB`,
