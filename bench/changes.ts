@@ -27,7 +27,7 @@ const median = (values: readonly number[]) => {
   return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 };
 
-/** The budget of a p99 is this many times larger than that of a mean, because a p99 varies more. */
+/** The budget of a p99 is this many times larger than the budget of a mean, because a p99 varies more. */
 const tail_slack_times = 3;
 
 function figuresOf({ scenarios, latencies, findings }: Results, budget: number): Map<string, Figure> {
@@ -46,7 +46,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // This ratio varies less than the CPU time itself, because other load on the machine slows both sides of a run.
+    // The ratio of both sides varies less than the CPU time of one side, because other load on the machine slows both.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
@@ -59,8 +59,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // Ignores the highest latencies if the floor server could not keep up with the rate either, because the machine was
-    // then too slow.
+    // If the floor server could not keep up with the rate, the machine was too slow. The p99 is then ignored.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,

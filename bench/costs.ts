@@ -4,7 +4,10 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** How many rows of Postgres, messages and reactions one call adds. Later calls remove the reactions again. */
+/**
+ * The numbers of Postgres rows, of messages and of reactions that one call adds. Later calls remove the reactions
+ * again.
+ */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },

@@ -163,7 +163,10 @@ const interruption = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });
 
-/** Starts a service, runs the chosen names on it and stops it. Adds each result to `found` when it arrives. */
+/**
+ * Starts a service, runs the chosen scenarios and measurements on it, and stops it. Adds each result to `found`
+ * immediately.
+ */
 export async function runEverything(options: RunOptions, found: Found): Promise<void> {
   const { signal, progress } = options;
   const settings = options.soak ? { HOT_TTL_MS: String(soak_hot_ttl_ms) } : {};

@@ -7,7 +7,7 @@ import { shareOf } from '../src/loadtest/verdict.js';
 const saturated = 0.9;
 /** The limit for p99 at half of the service's rate, as a multiple of the p99 of the floor server. */
 const p99_times_max = 3;
-/** The timer of the load generator cannot tell latencies below this many ms apart. */
+/** The resolution of the load generator's timer in ms. Shorter latencies cannot be compared. */
 export const p99_ms_precision = 1;
 
 /** The share of the offered rate that must be answered before latencies are compared. */

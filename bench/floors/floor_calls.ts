@@ -84,7 +84,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 
 /**
  * Takes an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
- * nobody reads the two.
+ * nobody reads the message or the stream.
  */
 const thinScript = `#!lua
 local id = redis.call('HINCRBY', KEYS[1], 'ver', '1')

@@ -1,6 +1,6 @@
 /**
- * Runs the floor of write-behind: a loop that only writes prepared rows, in batches of the flusher's size, one
- * transaction per batch. The loop does not read, check or trim any journal.
+ * Runs the floor with which the flusher is compared: a loop that only writes prepared rows, in batches of the flusher's
+ * size, one transaction per batch. The loop does not read, check or trim any journal.
  */
 import { limits } from '../../src/limits.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';

@@ -93,7 +93,7 @@ function prepareBare(task: WebhookFloorTask): Ready {
   return { go, end: () => endAll(pools) };
 }
 
-/** Delivers with one worker that runs as many parallel jobs as connections. Adding the jobs is not measured. */
+/** Delivers with one worker that runs one job per connection in parallel. The time to add the jobs is not measured. */
 async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
   const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
   const [asking, working] = clients as [Redis, Redis];

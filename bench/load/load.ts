@@ -110,7 +110,7 @@ local function text(pieces, row)
   return table.concat(out)
 end
 function request()
-  -- wrk calls this function once before the load, and does not send that result.
+  -- Before the load, wrk calls this function once and discards the request.
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end

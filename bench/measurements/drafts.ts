@@ -105,7 +105,7 @@ async function lastTextsShown({ probes: all, service }: Stage): Promise<void> {
   expect(missing() === 0, `the last text of ${missing()} drafts was not shown`);
 }
 
-/** Returns the people whose drafts are loaded, row by row, and opens the streams of some of them. */
+/** Returns the rows of the load. The rows name the people with drafts. Opens the streams of some of these people. */
 async function open(service: Service, closing: Array<() => void>) {
   const pairs = await inParallel(bots, 4, (i) =>
     makePair(service.front.baseUrl, service.adminToken, `drafts_${i}`),

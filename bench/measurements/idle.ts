@@ -4,7 +4,7 @@ import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds } from '../service/processes.js';
 import type { Measurement } from './measurement.js';
 
-/** Waits for garbage collection and expiring leases after earlier load. */
+/** The wait after earlier load, for garbage collection and the expiry of leases. */
 const settle_s = 30;
 const measured_s = 30;
 const goal_percent = 0.5;

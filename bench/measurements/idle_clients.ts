@@ -12,7 +12,7 @@ export interface IdleTask {
   readonly repeats: boolean;
 }
 
-/** `opened` is sent when every client has its connection, and for streams also the head of the answer. */
+/** `opened` is sent when every client is connected. The clients of streams must also have the head of the answer. */
 export interface IdleWord {
   readonly kind: 'opened' | 'state';
   /** How many clients lost their connection or got an answer other than 200. */

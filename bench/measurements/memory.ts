@@ -28,7 +28,7 @@ const words = 'Three hundred bytes of a letter that is neither short nor long. '
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();
-  // Waits a moment. When the journal is emptied, expiry times are also set, and Redis frees buffers some time later.
+  // Waits a moment after the journal is empty. Expiry times are then set, and Redis frees buffers a little later.
   await sleep(300, undefined, { signal: service.signal });
   return watch.dataBytes();
 }

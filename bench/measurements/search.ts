@@ -24,7 +24,10 @@ const page_size = 20;
 /** A search of all chats starts again after this many pages. */
 const pages_in_row = 20;
 
-/** People who are in this many chats, and the number of these people. Many people share the load, so none is busy. */
+/**
+ * Groups of people. Each person of a group is in `chats` chats. Many people share the load, so that no person makes
+ * many calls.
+ */
 const groups = [
   { chats: 5, people: 40 },
   { chats: 500, people: 40 },
@@ -46,7 +49,7 @@ export interface Kind {
   readonly query: (i: number) => string;
   /** The chat and the cursor of the search, or undefined for a search of all chats. */
   readonly place?: (i: number) => { readonly chat: number; readonly cursor?: number };
-  /** Whether each search of all chats continues the last one of the same person. */
+  /** Whether each search of all chats continues the previous search by the same person. */
   readonly isContinued?: boolean;
 }
 

@@ -132,7 +132,7 @@ function findingOf(
   connections: number,
 ): Finding {
   const goal = goals[floor];
-  // Counts the work in Redis only for a job library, because undici alone does not use Redis.
+  // Only the job library uses Redis. The floor with undici alone does not, so its comparison leaves Redis out.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -148,8 +148,8 @@ function findingOf(
     what: `webhook deliveries of ${bots} bots over ${connections} connections, compared with ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
     goal: goal.rate === goal.cpu ? `${goal.rate} ×` : `${goal.rate} × by rate, ${goal.cpu} × by CPU time`,
-    // Both ratios (rate and CPU time) must meet their goals. A slow receiver makes the rates equal, and a busy machine
-    // makes them differ.
+    // Both ratios (rate and CPU time) must meet their goals. A slow receiver makes the two rates equal, and a busy
+    // machine makes the two rates differ.
     met: byRate >= goal.rate && (Number.isNaN(byCpu) || byCpu >= goal.cpu),
   };
 }

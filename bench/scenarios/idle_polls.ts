@@ -10,7 +10,7 @@ import { ask, type Scenario, type Side } from './scenario.js';
 /** The timeout of the polls in seconds. No round of a measurement takes longer. */
 const poll_s = 50;
 
-/** Opens one long poll per bot. The returned function aborts the polls, and throws if one of them had already ended. */
+/** Opens one long poll per bot. The returned function aborts the polls, and throws if a poll had already ended. */
 async function openPolls(
   { front, signal }: Service,
   tokens: readonly string[],

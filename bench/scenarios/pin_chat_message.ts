@@ -31,8 +31,8 @@ async function verifyPins(
     const shown = chat.result.pinned_message?.message_id;
     expect(shown === ids.at(-1), `message ${ids.at(-1)} was pinned and ${shown} is shown`);
   }
-  // Confirms the updates that a bot gets about its own pins. If they were not read, they would fill the bot's queue and
-  // become dead letters.
+  // Confirms the updates that a bot gets about its own pins. Unread updates would fill the bot's queue and become dead
+  // letters.
   const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
     service.front,
     `${method}/getUpdates?offset=-1`,

@@ -15,7 +15,7 @@ const partitions = 12;
 const partition_days = 30;
 const day_s = 86_400;
 
-/** Syllables of an alphabet each. Their combinations are the words of a language. */
+/** The consonants and vowels of each language. A consonant and a vowel form a syllable, and syllables form words. */
 const languages: readonly (readonly [string, string])[] = [
   ['b c d f g h l m n p r s t v st tr', 'a e i o u ea ou'],
   ['б в г д ж з к л м н п р с т ш ст', 'а е и о у ы я'],
@@ -32,7 +32,7 @@ function numbers(): () => number {
   };
 }
 
-/** Returns a word. Frequent words are short: the rank is written in the number system of the syllables. */
+/** Returns a word. Frequent words are short: the word is its rank, written as a number with syllables as digits. */
 export function wordOf(language: number, rank: number): string {
   const [consonants, vowels] = (languages[language] as (typeof languages)[number]).map((each) =>
     each.split(' '),
@@ -69,7 +69,10 @@ function sizesOf(messages: number, chats: number): number[] {
   ];
 }
 
-/** A record in the format of `packMessage`: a text message of a group. The SQL is faster than a program. */
+/**
+ * A record in the format of `packMessage`: a text message of a group. SQL builds the records faster than a program
+ * could.
+ */
 const record = `
   '\\x9901ce00000001ce'::bytea || int4send(date) || '\\x00ce'::bytea || int4send(sender::int) || '\\x0100cd'::bytea
   || int2send((9 + octet_length(words))::int2) || '\\x0081a474657874da'::bytea

@@ -50,7 +50,8 @@ export async function openChats({ front }: Service, { bot }: Pair, people: reado
 }
 
 /**
- * Creates people directly in the database, without tokens and with chats to a bot. Returns their ids in random order.
+ * Creates people directly in the database. They have no tokens, and each of them has a chat with the bot. Returns the
+ * ids of the people in random order.
  */
 export async function openManyChats(
   { databaseUrl }: Service,

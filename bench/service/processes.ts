@@ -107,7 +107,7 @@ export function cpuSecondsOfMachine(): number {
   return seconds(user + nice + system + irq + softirq + stolen);
 }
 
-/** The private memory of a process and its children in bytes, without memory that maps files. */
+/** The private memory of a process and its children in bytes, without memory-mapped files. */
 export function residentBytes(pid: number): number {
   if (!onLinux) return Number.NaN;
   const kilobytes = treeOf(pid).map((each) => {
@@ -120,7 +120,10 @@ export function residentBytes(pid: number): number {
   return sum(kilobytes) * 1_024;
 }
 
-/** Runs a program on the load's core and returns its output. Throws with the end of its error output if it fails. */
+/**
+ * Runs a program on the load's core and returns its output. If the program fails, throws an error with the end of the
+ * program's error output.
+ */
 export function runForOutput(
   program: string,
   args: readonly string[],

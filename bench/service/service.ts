@@ -38,7 +38,7 @@ export interface Service {
     readonly redis: number;
     readonly flush: number;
     readonly postgres: number;
-    /** The additional databases among which the flushed data are divided, by number. */
+    /** The numbers of the additional databases. The flushed data are divided among all databases. */
     readonly databases: readonly number[];
   };
   /**
@@ -70,7 +70,7 @@ export interface ServiceOptions {
   readonly signal: AbortSignal;
   /** The folder for CPU profiles of the front. If absent, no profiles are taken. */
   readonly profile: string | undefined;
-  /** The number of additional databases among which the flushed data are divided. The default is 0. */
+  /** The number of additional databases. The flushed data are divided among all databases. The default is 0. */
   readonly databases?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }
