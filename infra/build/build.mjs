@@ -1,6 +1,6 @@
 /**
- * Builds `dist/` from a checkout. It contains the program bundled into few files for a fast start, the program with one
- * file per module for tests and the bench, and the bench itself. Until this script knows that the compiler is
+ * Builds `dist/` from a checkout. The build contains the program bundled into few files for a fast start, the program
+ * with one file per module for tests and the bench, and the bench itself. Until this script knows that the compiler is
  * installed, it imports only Node's own modules.
  */
 import { createHash } from 'node:crypto';
@@ -115,7 +115,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // Some modules use import.meta.url. Each of them gets the path that it would have without bundling.
+      // Some modules use import.meta.url. Each such module gets the path that it would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;

@@ -94,7 +94,7 @@ function ensureNode(folder, major) {
     });
 }
 
-/** Copies the files that git tracks, with uncommitted changes. */
+/** Copies the files that git tracks, including uncommitted changes. */
 function copyCheckout(folder, major) {
   const place = join(folder, 'srv', `petrel-node${major}`);
   for (const name of existsSync(place) ? readdirSync(place) : [])

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 /** The languages in the picker's own data. */
 const whole = ['en', 'ru'];
 /**
- * For these languages, the picker shows names from the Unicode Consortium instead of Russian names. The Tatar data
- * contains only names of countries so far.
+ * The picker's own data lacks these languages. Their files are the Russian data with names from the Unicode Consortium.
+ * The Tatar data contains only names of countries so far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 
@@ -43,7 +43,7 @@ function nameIn(known, regions) {
 /** Writes the folder `emoji` below `target`. `modules` is the folder of the installed data. */
 export function writeEmoji(modules, target) {
   const from = join(modules, 'emojibase-data');
-  // Keeps only the names and groups, which the picker needs. Leaves out the rest, which is three quarters of the data.
+  // Keeps only the names and groups, because the picker needs nothing else. The rest is three quarters of the data.
   const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
     ...{ emoji, label, tags, group, subgroup, order, version },
     ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),

@@ -26,8 +26,9 @@ export function rotate(parts, seed) {
 }
 
 /**
- * Wraps a function that runs tests. After its first call, this process outlives SIGINT and SIGTERM, which also reach the
- * running tests. The first signal ends these tests. After it, every call of the wrapped function throws a Refusal.
+ * Wraps a function that runs tests. After its first call, this process outlives SIGINT and SIGTERM, which also reach
+ * the running tests. The first signal ends these tests. After the first signal, every call of the wrapped function
+ * throws a Refusal.
  */
 export function refuseAfterInterrupt(start, signals = process) {
   let state = 'new';

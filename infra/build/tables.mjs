@@ -19,7 +19,7 @@ function allowed(schema) {
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** Returns a default in the form that the setting has. Only the default of a rate is not a plain value. */
+/** Returns a default as an operator would write it. Only the default of a rate is not a plain value. */
 const shown = (fallback) =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback)
@@ -66,7 +66,7 @@ const actionsTable = () =>
     ]),
   );
 
-/** Returns a code example for the document about tests of bots. The test suite runs this example. */
+/** Returns a code example for the document about testing bots. The test suite runs this example. */
 const exampleText = (language, file) => {
   const text = readFileSync(new URL(`../../test/testmode/${file}`, import.meta.url), 'utf8');
   return `\`\`\`${language}\n${text}\`\`\``;
