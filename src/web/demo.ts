@@ -23,7 +23,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key file. If several fronts share the file, only one of them succeeds. */
+/** Removes the key file. If several fronts share the file, only one front succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));

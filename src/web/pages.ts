@@ -64,7 +64,7 @@ const guidesPolicy = [
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
-/** Allows pages of posts no more than the operators' page, because strangers write the text of posts. */
+/** Restricts pages of posts as much as the operators' page, because strangers write the text of posts. */
 export const postPolicy = operatorsPolicy;
 
 /** Allows the styles, fonts and images that the script of the renderer contains. */

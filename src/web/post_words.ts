@@ -79,7 +79,7 @@ export const postWords: Readonly<Record<Language, PostWords>> = {
 
 const accepted_length_max = 200;
 
-/** Returns the first language of an Accept-Language header in which the pages exist, or English. */
+/** Returns the first supported language in an Accept-Language header. Returns English if there is none. */
 export function chosenLanguage(accepted: string): Language {
   for (const part of accepted.slice(0, accepted_length_max).toLowerCase().split(',')) {
     const [code = '', weight = ''] = part.split(';');

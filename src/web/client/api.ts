@@ -39,8 +39,8 @@ interface UploadOptions {
 }
 
 /**
- * Does the same as `fetch`, and reports the progress of the upload. Uses XMLHttpRequest, because browsers report the
- * progress only there.
+ * Does the same as `fetch`, and reports the progress of the upload. Uses XMLHttpRequest, because `fetch` cannot report
+ * the progress.
  */
 function upload(
   path: string,

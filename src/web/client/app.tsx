@@ -61,7 +61,7 @@ function useFocusInPage(page: string, id: string): void {
   }, [shown]);
 }
 
-/** The page that was shown last, or '' if this is the first one. */
+/** The page that was shown last, or '' if no page was shown before. */
 let lastShown = '';
 
 function Page() {

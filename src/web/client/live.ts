@@ -30,7 +30,7 @@ const unseen_ms = 3_000;
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;
-  /** `close` aborts this signal, which ends everything that must end. */
+  /** `close` aborts this signal, which removes the listeners and ends the loop. */
   readonly #end = new AbortController();
   #lastId = '';
   #unseen: boolean;

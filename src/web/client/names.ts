@@ -25,7 +25,7 @@ export const chatName = (chat: Chat): string => {
   return name === '' && chat.type === 'person' ? t('deleted_account') : name;
 };
 
-/** Returns whether the person may write in the chat. A bot can still refuse messages of the person. */
+/** Returns whether the person may write in the chat. A bot can still refuse messages from the person. */
 export const mayWriteIn = ({ type, can_post, blocked, closed }: ChatSummary): boolean =>
   !blocked && !closed && (type !== 'channel' || can_post === true);
 
@@ -94,7 +94,7 @@ class Profiles extends Signal {
     return this.byName.get(username);
   }
 
-  /** Drops all pages, for example after a change of the language. They are loaded again when needed. */
+  /** Drops all pages, for example after a change of the language. The pages are loaded again when needed. */
   forget(): void {
     this.byName.clear();
     this.#asked.clear();

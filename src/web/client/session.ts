@@ -1,6 +1,6 @@
 /**
  * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is
- * never part of a URL. A new tab gets it from the other tabs. Signing out ends the session in all tabs.
+ * never part of a URL. A new tab gets the token from the other tabs. Signing out ends the session in all tabs.
  */
 import { Cell } from './cell.js';
 import type { Self } from './types.js';
@@ -33,8 +33,8 @@ export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
 /**
- * A message between the tabs of this browser. A tab without a session asks the other tabs for one. `byLink` is true if
- * the URL of the asking tab names a page, for example a chat.
+ * A message between the tabs of this browser. A tab without a session asks the other tabs for their session. `byLink`
+ * is true if the URL of the asking tab names a page, for example a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }
@@ -89,8 +89,8 @@ function take(secret: string): void {
 }
 
 /**
- * Asks the other tabs for their session. Resolves when one has answered, or when none is likely to answer. `byLink` is
- * true on a page whose path is a link, for example the page of a post.
+ * Asks the other tabs for their session. Resolves when a tab has answered, or when no tab is likely to answer. `byLink`
+ * is true on a page whose path is a link, for example the page of a post.
  */
 export function joinSession(byLink = false): Promise<void> {
   const page = location.hash.replace(/^#\/?/, '');
@@ -116,7 +116,7 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
 
 /** The work to do with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
-/** How long this work may take before the session is ended, and how long it takes until the page is loaded again. */
+/** How long this work may take, and how long the whole sign-out may take before the page is loaded again. */
 const work_ms_max = 1_000;
 const leaving_ms_max = 2_000;
 

@@ -99,7 +99,7 @@ function colourOf({ properties }: Node, outer: Colour | ''): Colour | '' {
   return colours[first.replace('hljs-', '')] ?? outer;
 }
 
-/** Returns the parts of the code, in order. Together they have the length of the code. */
+/** Returns the parts of the code, in order. Together the parts have the length of the code. */
 export function partsOf(language: string, code: string): Part[] {
   const parts: Part[] = [];
   const add = (nodes: readonly Node[], colour: Colour | ''): void => {

@@ -51,7 +51,9 @@ function problemOf(files: readonly File[]): string {
   return bytesOf(files) > files_bytes_max ? t('attach_together', { max }) : '';
 }
 
-/** Holds the files of one chat, at most `files_max` files with `files_bytes_max` bytes. They last until a reload. */
+/**
+ * Holds the files of one chat, at most `files_max` files with `files_bytes_max` bytes. The files last until a reload.
+ */
 export class Tray extends Signal {
   files: readonly File[] = [];
 

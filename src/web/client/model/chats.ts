@@ -103,7 +103,10 @@ class Chats extends Signal {
     pages.isLoaded = page.items.length > 0;
   }
 
-  /** Loads the next page of the chats or of the archive. Does nothing if there is none or it is already loading. */
+  /**
+   * Loads the next page of the chats or of the archive. Does nothing if there is no next page, or if the next page is
+   * already loading.
+   */
   async loadMore(archived = false): Promise<void> {
     const pages = archived ? this.#archive : this.#main;
     if (!pages.cursor || pages.loading) return;
@@ -178,7 +181,7 @@ export const chats = new Chats();
 /** The channel in which scheduled posts changed last. */
 export const scheduledIn = new Cell({ chat: 0 });
 
-/** The pending invitations, but only the first page of them. */
+/** The first page of the pending invitations. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
 /** Ignores errors. The invitations are loaded again with the list of chats. */
@@ -415,7 +418,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   for (const listener of messageListeners) listener(data);
 };
 
-/** Starts to follow all events. Returns the function that stops it. */
+/** Starts to follow all events. Returns the function that ends this. */
 export function startChats(): () => void {
   void restoreDrafts();
   void takeOver((message) => historyOf(message.chat).restore(message));

@@ -2,7 +2,7 @@
 import { Cell } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
-/** The drafts by chat, without empty ones. */
+/** The drafts by chat, without empty drafts. */
 const drafts = new Map<number, string>();
 /** The maximum number of stored drafts. Further drafts are kept only until the page is closed. */
 const drafts_max = 500;

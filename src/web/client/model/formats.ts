@@ -89,7 +89,7 @@ function inBlock(selected: Selected): Change {
   return withMarks(selected, `${start}${fence}\n`, `\n${fence}${end}`);
 }
 
-/** Quotes whole lines. If all of them are quoted, removes the quote. */
+/** Quotes whole lines. If all lines are quoted, removes the quote. */
 function inQuote({ text, from, to }: Selected): Change {
   const start = text.lastIndexOf('\n', from - 1) + 1;
   const lineEnd = text.indexOf('\n', Math.max(from, to - 1));

@@ -56,7 +56,10 @@ const loaded_max = 4_000;
 /** The value of `order` in the last message that was sent. */
 let lastOrder = 0;
 
-/** Numbers events and loads in the order in which they begin. The numbers show which of two is older. */
+/**
+ * The latest number of an event or load. They are numbered in the order in which they begin, so a lower number is
+ * older.
+ */
 let clock = 0;
 
 export class History extends Signal {
@@ -123,7 +126,7 @@ export class History extends Signal {
     });
   }
 
-  /** Adds a new message, or replaces a changed one. */
+  /** Adds a new message, or replaces a changed message. */
   put(message: Message, isNew: boolean): void {
     const id = message.message_id;
     this.#note(id, message, isNew);
@@ -210,7 +213,7 @@ export class History extends Signal {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // If the newest page is already being loaded, loads it again after that load, whose result may be outdated.
+    // If the newest page is already being loaded, loads it a second time afterwards. The first result may be outdated.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
@@ -285,7 +288,10 @@ export class History extends Signal {
     this.#letGoCutAlbum();
   }
 
-  /** Removes the oldest messages if their album may begin before them. They are loaded again with the whole album. */
+  /**
+   * Removes the oldest messages if their album may begin before them. The removed messages are loaded again with the
+   * whole album.
+   */
   #letGoCutAlbum(): void {
     if (this.atStart) return;
     const [oldest] = this.messages;

@@ -24,7 +24,9 @@ export interface KeptMessage {
    * another.
    */
   readonly send?: string;
-  /** The quoted message. After a reload, it has no contents, because these are never stored. */
+  /**
+   * The quoted message. After a reload, the quoted message has no contents, because quoted contents are never stored.
+   */
   readonly replyTo?: Message;
   /** When the person sent the message, in ms. Increases with each message of a window. */
   readonly order: number;
@@ -94,7 +96,7 @@ async function transact<T>(
       // Commits explicitly. Otherwise the browser aborts the transaction if the page is closed now.
       transaction.commit();
     } catch {
-      // Handles the error of a database that the browser has closed because it removed the files of the database.
+      // A browser that removes the files of a database also closes the database. Every use of the database then fails.
       resolve(undefined);
     }
   });
@@ -133,7 +135,7 @@ export function forgetMessage(key: string): void {
   void transact('outbox', (rows) => rows.delete(key));
 }
 
-/** Stores a draft. An empty text removes it. */
+/** Stores a draft. An empty text removes the draft. */
 export function keepDraft(chat: number, text: string): void {
   const draft: StoredDraft = { chat, text: text.slice(0, draft_length_max) };
   void transact<unknown>(

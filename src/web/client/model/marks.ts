@@ -166,7 +166,7 @@ class Reader {
     return end;
   }
 
-  /** Reads text without marks, which begins at `from`. Returns the position after it. */
+  /** Reads text without marks, which begins at `from`. Returns the position after this text. */
   #plain(from: number): number {
     if (this.#plainEnd <= from) {
       const end = this.#source.indexOf('=}', from + 1);
@@ -286,7 +286,7 @@ class Reader {
     else this.#add(symbol);
   }
 
-  /** Reads the lines of a quote. Returns the position after it. */
+  /** Reads the lines of a quote. Returns the position after the quote. */
   #quote(index: number): number {
     quotedLines.lastIndex = index;
     const lines = (quotedLines.exec(this.#source)?.[0] ?? '').replace(/\n$/, '');

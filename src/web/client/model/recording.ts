@@ -13,7 +13,7 @@ const levels_max = 40;
 
 export interface VoiceFile {
   readonly file: File;
-  /** The length in seconds. The browser does not write it into the file. */
+  /** The length in seconds. The browser does not write the length into the file. */
   readonly seconds: number;
 }
 

@@ -8,7 +8,7 @@ export interface Found {
   readonly messages: readonly Message[];
   readonly isLoading: boolean;
   readonly failed: string;
-  /** Loads more messages. Undefined if there are none. */
+  /** Loads more messages. Undefined if there are no more messages. */
   readonly more: (() => void) | undefined;
 }
 

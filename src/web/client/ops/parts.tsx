@@ -72,8 +72,8 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
 }
 
 /**
- * Shows a table whose rows keep their order while figures change. Sorts them again when a new row appears or a column
- * header is pressed.
+ * Shows a table whose rows keep their order while figures change. Sorts the rows again when a new row appears or a
+ * column header is pressed.
  */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
   // Creates a new object each time, so that another press on the same header sorts again.

@@ -49,7 +49,10 @@ export const perSecond = (past: Past, name: string, of: (point: HistoryPoint) =>
 
 const outcomes_shown_max = 5;
 
-/** Returns a line for each of the most frequent outcomes, and one for all others. Delivered updates come first. */
+/**
+ * Returns a line for each of the most frequent outcomes, and one line for all other outcomes. Delivered updates come
+ * first.
+ */
 export function deliveryLines(past: Past): Line[] {
   const totals = new Map<string, number>([['delivered', 0]]);
   for (const point of past.points)

@@ -43,7 +43,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
       const { clipboardData: data, target } = event;
       const isElsewhere = (target as Element).closest('input') !== null || isCovered();
       // Ignores files that are pasted together with formatted text, because office programs copy a text together with a
-      // picture of it.
+      // picture of the text.
       if (!latest.current || isElsewhere || !data?.files.length || data.types.includes('text/rtf')) return;
       event.preventDefault();
       latest.current(filesOf(data));

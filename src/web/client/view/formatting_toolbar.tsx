@@ -21,7 +21,7 @@ interface ToolbarProps {
 
 /**
  * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that one press of
- * the Tab key passes all of them.
+ * the Tab key passes all buttons.
  */
 export default function FormattingToolbar({ format, leave }: ToolbarProps) {
   const bar = useRef<HTMLDivElement>(null);

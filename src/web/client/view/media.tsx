@@ -164,7 +164,7 @@ function OnDemand({ medium, open, children }: OnDemandProps) {
   );
 }
 
-/** Saves a file. Opens a file of another host in a new tab, because a page cannot save it. */
+/** Saves a file. Opens a file of another host in a new tab, because a page cannot save such a file. */
 export async function save(file: FileRef, name: string): Promise<void> {
   await attempt(async () => {
     const link = document.createElement('a');

@@ -191,7 +191,8 @@ function useStable(actions: MessageActions): MessageActions {
 
 /**
  * Returns the last read message before the unread messages, or null if there are no unread messages. The result changes
- * when a new message arrives after the person has read everything. It becomes null when the person sends a message.
+ * when a new message arrives after the person has read everything. The result becomes null when the person sends a
+ * message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;

@@ -40,7 +40,7 @@ interface TimeFormProps {
   children?: ReactNode;
 }
 
-/** Shows a form with a date and a time. `save` gets them in the format of a date field. */
+/** Shows a form with a date and a time. `save` gets the date and the time in the format of a date field. */
 function TimeForm({ initial, action, isValid = true, save, children }: TimeFormProps) {
   const [at, setAt] = useState(() => fieldOf(initial));
   const [failure, setFailure] = useState('');
@@ -109,7 +109,7 @@ function Edit({ post, path, changed, close }: ItemProps & { close: () => void })
   const former = post.publish_at * 1_000;
   const initial = former > Date.now() ? former : upToMinute(Date.now() + minute_ms);
   const save = async (at: string) => {
-    // Leaves out an unchanged time. It may be less than a minute ahead, and the service would refuse it.
+    // Leaves out an unchanged time, because the service would refuse a time that is less than a minute ahead.
     const time = at === fieldOf(former) ? {} : { publish_at: secondsOf(at) };
     await call('PATCH', path, { ...wordsOf(source), ...time });
     await changed();
@@ -183,7 +183,7 @@ function Item({ post, path, changed }: ItemProps) {
   );
 }
 
-/** Loads all scheduled posts of a channel. A channel has few of them. */
+/** Loads all scheduled posts of a channel. A channel has few scheduled posts. */
 async function loadAll(path: string): Promise<ScheduledPost[]> {
   const found: ScheduledPost[] = [];
   for (let cursor = ''; ; ) {

@@ -4,7 +4,7 @@ import { say } from '../notes.js';
 import { t } from '../words.js';
 import { Dialog } from './ui.js';
 
-/** The events of the page that have an effect. All others are ignored. */
+/** The events of the page that have an effect. All other events are ignored. */
 interface PageEvent {
   eventType?: string;
   eventData?: { url?: unknown };
