@@ -5,7 +5,7 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 export interface Random {
-  /** Returns a number from 0 to below 1, for jitter and samples. An attacker can predict it. */
+  /** Returns a number from 0 to below 1, for jitter and samples. An attacker can predict the number. */
   number(): number;
 
   /** Returns `count` unpredictable bytes. */

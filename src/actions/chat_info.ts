@@ -77,7 +77,7 @@ export async function putChatPhoto(
     await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored));
     return stored;
   } catch (error) {
-    // Keeps the files after an error that leaves open whether the photo was set.
+    // If an error leaves it unknown whether the photo was set, keeps the files.
     if (stored.length < made.length || wasRefused(error))
       await Promise.all(stored.map(({ key }) => files.remove(key)));
     throw error;

@@ -82,8 +82,8 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns why the person cannot write in a chat of two people: `blocked` if the person blocked the other one, otherwise
- * `closed`. Returns no field for other chats.
+ * Returns why the person cannot write in a chat of two people: `blocked` if the person blocked the other person,
+ * otherwise `closed`. Returns no field for other chats.
  */
 async function closedState(store: Store, { kind, profile }: ChatState, user: User) {
   const other = kind === 'closed' ? otherPerson(profile, user.id) : null;
@@ -107,7 +107,7 @@ export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
   return isArchived(places, chat, newest) ? { archived: true } : {};
 }
 
-/** A person's settings of chats. The keys are the chat ids that the person sees. */
+/** A person's chat settings. The keys are chat ids as the person sees them. */
 export interface ChatSettings {
   /** The read positions by chat. If null, the read fields of all chats are omitted. */
   readonly marks: ReadonlyMap<number, number> | null;

@@ -186,7 +186,7 @@ function keepAlbums(
   });
 }
 
-/** Sends copies as a bot. Polls in them become new polls. */
+/** Sends copies as a bot. Each poll in a copy becomes a new poll. */
 export const sendCopies = <T>(
   store: Store,
   bot: Bot,

@@ -90,8 +90,8 @@ export const manageErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Returns the group or channel of a bot's call. The bot must have the right to invite. The change checks this right
- * again. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
+ * Returns the group or channel of a bot's call. The bot must have the right to invite. The right is checked again when
+ * the change is made. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
  */
 export async function invitingChat(
   store: Store,
@@ -118,7 +118,8 @@ export const viewLink = async (store: Store, row: InviteLinkRow) =>
 
 /**
  * Returns the group or channel of a person's call. The person must be an administrator with the right to invite. The
- * change checks this right again. Errors: `chat_not_found`, `not_chat_member`, `refusal` if the person lacks the right.
+ * right is checked again when the change is made. Errors: `chat_not_found`, `not_chat_member`, `refusal` if the person
+ * lacks the right.
  */
 export async function administeredChat(
   store: Store,

@@ -125,7 +125,7 @@ async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile
 }
 
 /**
- * Refuses files of other accounts. A set would keep such files, and they would count as uploads of another owner.
+ * Refuses files of other accounts. A set would keep such files, although they count as uploads of another owner.
  * Accepts stickers of the bot's own sets, even if a former owner of the bot uploaded them. Error: `wrong_file_id`.
  */
 async function takeSticker(context: MethodContext, sticker: string): Promise<TakenMedia> {

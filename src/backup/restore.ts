@@ -63,7 +63,7 @@ interface Target {
 }
 
 /**
- * Returns the saved databases, each with the database in the settings that it is restored to. Errors: BackupError if
+ * Returns the saved databases. Each one has a target, which is a database in the settings. Errors: BackupError if
  * DATABASE_SHARDS and the backup have different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {

@@ -482,7 +482,7 @@ export function signInOf(config: Config) {
   const { OIDC_ISSUER, OIDC_CLIENT_SECRET, JWT_ISSUER, JWT_SUBJECT_CLAIM } = config;
   if (OIDC_ISSUER === undefined) return undefined;
   const { OIDC_CLIENT_ID } = requireSettings(config, ['OIDC_CLIENT_ID', 'BASE_URL']);
-  // One table maps the subjects of one issuer to people.
+  // The table that maps subjects to people supports only one issuer.
   if (JWT_ISSUER !== undefined && (JWT_ISSUER !== OIDC_ISSUER || JWT_SUBJECT_CLAIM !== 'sub'))
     throw new ConfigError(
       'OIDC_ISSUER needs the same JWT_ISSUER, and JWT_SUBJECT_CLAIM=sub, if JWTs are accepted',

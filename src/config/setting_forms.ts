@@ -53,7 +53,7 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
 
 /**
  * Parses standbys. Each has the number of the database that it replicates: `postgres://…` is a standby of database 0,
- * and `1=postgres://…` is one of database 1.
+ * and `1=postgres://…` is a standby of database 1.
  */
 export const standbys = form(
   'URLs that begin with postgres:// or postgresql://, separated by blanks; a standby of database 1 of DATABASE_SHARDS begins with 1=',

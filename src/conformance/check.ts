@@ -7,7 +7,7 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
-/** Maps each requirement to the reason that the report gives for checks that were skipped because of it. */
+/** The requirements of checks. If a requirement is missing, the report gives this reason for the skipped checks. */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',

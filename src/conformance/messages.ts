@@ -12,7 +12,9 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat
   run,
 });
 
-/** The number of consecutive edits. If a bot makes this many edits, at least one follows another within a second. */
+/**
+ * The number of consecutive edits. If a bot makes this many edits, at least two of them are less than a second apart.
+ */
 const edits_max = 5;
 const stored_s_max = 10;
 

@@ -56,9 +56,7 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * How many leading characters of a secret are enough to recognise it in a text. A thief could not use fewer characters.
- */
+/** A secret in a text is recognised by this many leading characters. A thief could not use fewer characters. */
 const recognised = 8;
 
 /** Masks the secret part of these tokens in a text, even if a token in the text is cut or extended. */

@@ -138,7 +138,7 @@ async function runAll(chosen: readonly Check[], prepared: Prepared): Promise<Out
 
 const batch = 100;
 
-/** Deletes the messages that the run sent. Returns a line for each chat in which this failed. */
+/** Deletes the messages that the run sent. Returns a line for each chat in which a deletion failed. */
 async function clean({ call }: Session, sent: Sent): Promise<string[]> {
   const left: string[] = [];
   for (const [chat_id, ids] of sent) {

@@ -26,7 +26,7 @@ interface Update {
 
 const polls_max = 20;
 
-/** Polls without confirming until the bot gets the update about the closed poll. */
+/** Calls `getUpdates` without confirming updates, until the bot gets the update about the closed poll. */
 async function awaitPoll(s: Session, id: string, offset: number): Promise<Update> {
   for (let i = 0; i < polls_max; i++) {
     const all: readonly Update[] = await s.result('getUpdates', { offset, timeout: 1 });
@@ -81,7 +81,7 @@ async function ends(s: Session): Promise<void> {
     answered = true;
   };
   void earlier.then(noteAnswer, noteAnswer);
-  // The two calls may arrive in either order. The check therefore makes further calls until the first one is answered.
+  // The two calls may arrive in either order. The check therefore makes further calls until the first call is answered.
   for (let i = 0; i < polls_max && !answered; i++) await s.result('getUpdates', { offset, timeout: 1 });
   expectRefusal(await earlier, new ApiError('poll_terminated_by_poll'), 'the earlier getUpdates');
 }

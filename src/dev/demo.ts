@@ -91,8 +91,8 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
 /**
- * Returns the username to try. The first is the name itself, then `name2`, `name3` and so on. Another installation on
- * the same database may have taken the name.
+ * Returns the username for this attempt: first `name`, then `name2`, `name3` and so on. Another installation on the
+ * same database may have taken a name.
  */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
@@ -117,7 +117,7 @@ async function isWhoTheySay({ baseUrl }: DemoOptions, user: DemoUser): Promise<n
 }
 
 /**
- * Returns the recorded user, with a new token if the old one stopped working. Returns undefined if the user no longer
+ * Returns the recorded user, with a new token if the old token stopped working. Returns undefined if the user no longer
  * exists.
  */
 async function keptUser(options: DemoOptions, user: DemoUser | undefined): Promise<DemoUser | undefined> {

@@ -64,7 +64,8 @@ function holderOf(text: string | undefined): Holder | undefined {
 
 /**
  * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, even
- * if another process has the same pid now. If another process holds the lock, throws a Refusal that names it.
+ * if another process has the same pid now. If another process holds the lock, throws a Refusal with the pid of that
+ * process.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');

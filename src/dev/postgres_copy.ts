@@ -1,6 +1,6 @@
 /**
- * Copies the PostgreSQL programs for a user who cannot read the originals, for instance below a folder that only root
- * may enter. Copies each version once per machine, to a folder that only root can write to.
+ * Copies the PostgreSQL programs for a user who cannot read the originals, for instance because only root may enter a
+ * parent folder. Copies each version once per machine, to a folder that only root can write to.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -103,7 +103,8 @@ function refuseShared(path: string, mayBeSticky: boolean): void {
 }
 
 /**
- * Installs a complete copy with a single rename. If two starts race, the later start uses the copy of the earlier one.
+ * Installs a complete copy with a single rename. If two starts race, the later start uses the copy of the earlier
+ * start.
  */
 function makeCopy(from: Binaries, to: Binaries): void {
   const aside = `${to.root}.${process.pid}.${randomBytes(4).toString('hex')}`;

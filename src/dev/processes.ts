@@ -171,8 +171,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process with this pid, which an earlier, killed process left running. Ends it only if the command line shows
- * that the process is ours. Returns whether there was such a process.
+ * Ends the process with this pid if its command line shows that the process is ours. Such a process is left running
+ * when its parent is killed. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

@@ -1,7 +1,7 @@
 /**
  * Finds out whether the files of the private Redis are unchanged since it stopped. A restored file has another inode or
- * change time, because programs cannot choose these two. This module therefore recognises an older copy of the folder,
- * even if Postgres was restored together with it.
+ * change time, because programs cannot choose the inode or the change time. This module therefore recognises an older
+ * copy of the folder, even if Postgres was restored together with the folder.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';

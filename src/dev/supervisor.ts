@@ -1,6 +1,6 @@
 /**
- * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. It returns to 100 ms
- * once a run has lasted 10 s.
+ * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. The pause returns to
+ * 100 ms after a run that lasted 10 s.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from './refusal.js';

@@ -230,7 +230,7 @@ const securityOf = {
   anyone: [],
 };
 
-/** A call that needs no token is never refused because its token is wrong. */
+/** If a call needs no token, a wrong token does not cause a refusal. */
 const everywhereFor = (caller: Endpoint['caller']): readonly ErrorName[] =>
   caller === 'anyone' ? everywhere.filter((kind) => kind !== 'unauthorized') : everywhere;
 

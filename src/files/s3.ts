@@ -26,7 +26,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Creates a store. If the bucket is missing, `put` reports this. Methods that read report a missing file instead. */
+/** Creates a store. If the bucket is missing, `put` reports this. Read methods report a missing file instead. */
 export function createS3Store(
   options: NonNullable<ReturnType<typeof s3Of>>,
   random = systemRandom,

@@ -38,9 +38,9 @@ export class BodyRoom {
   }
 
   /**
-   * Reserves bytes for a body. Returns false if not enough are left. `share` is the limit for bodies of this kind. If
-   * `address` is absent, only the total is counted. A small body that arrives in one piece from an authenticated caller
-   * has no `address`, because counting would cost more than the body.
+   * Reserves bytes for a body. Returns false if too few bytes are left. `share` is the limit for bodies of this kind.
+   * If `address` is absent, only the total is counted. A small body that arrives in one piece from an authenticated
+   * caller has no `address`, because counting would cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {

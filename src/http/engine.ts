@@ -1,8 +1,8 @@
 /**
  * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use. In both
- * packages, a header line with an empty name ends the request head. The packages ignore the headers after it and treat
- * the body as another request. Petrel cannot detect such a line, so a proxy that is shared with other clients must
- * refuse it.
+ * packages, a header line with an empty name ends the request head. The packages ignore the headers after this line and
+ * treat the body as another request. Petrel cannot detect such a line, so a proxy that is shared with other clients
+ * must refuse it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

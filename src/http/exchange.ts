@@ -75,7 +75,7 @@ export class Exchange extends Head implements ApiRequest {
   private releaseReply: (() => void) | undefined;
   /** Whether `admit` is still deciding whether to accept the body. */
   private admitting = false;
-  /** Whether the engine reads no more of the body until `admit` has decided. */
+  /** Whether the body is paused: the engine reads no more of it until `admit` has decided. */
   private paused = false;
   /** Whether the body arrived completely while `admit` was deciding. */
   private complete = false;
@@ -110,7 +110,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The address of the client, or '' if nothing reads it before the reply. */
+  /** The address of the client, or '' if no code needs the address before the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';

@@ -64,8 +64,8 @@ function createMetadata(issuer: string, sending: Sending, time: Time) {
   return async (): Promise<oauth.AuthorizationServer> => {
     const now = time.monotonic();
     if (known !== undefined && now < known.until) return known.server;
-    // Rejects with the last error for a moment, so that an unavailable provider does not get a request for every
-    // sign-in.
+    // After a failure, rejects with the same error for a moment, so that an unavailable provider does not get a request
+    // for every sign-in.
     if (failed !== undefined && now < failed.until) throw failed.error;
     return discover();
   };
@@ -107,7 +107,7 @@ export function createProviderClient(options: ProviderClientOptions) {
   return {
     metadata,
     /**
-     * Redeems the code of the query with which the provider sent the browser back. Errors: those of the library,
+     * Redeems the code in `query`. The provider sent the browser back with this query. Errors: those of the library,
      * `AnswerError`.
      */
     async redeem(

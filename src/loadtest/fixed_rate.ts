@@ -18,7 +18,10 @@ export interface FixedRate {
   readonly connections: number;
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** The largest share of calls that may fail. If more fail, the load ends early, but not in its first hundred calls. */
+  /**
+   * The largest share of calls that may fail. If more calls fail, the load ends early, but not within its first hundred
+   * calls.
+   */
   readonly failedShareMax?: number;
 }
 
@@ -160,7 +163,8 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Measures how late this process sent a request. It may be late because it was busy or because it shares a core.
+      // Measures how late this process sent a request. The process may be late because it was busy or because it shares
+      // a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

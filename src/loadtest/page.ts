@@ -57,8 +57,8 @@ function goals({ goals: rows }: Results): string {
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
 /**
- * Formats the ratio to the floor (the minimal server) by which the goal is decided. A page thus never shows two
- * different ratios of one scenario.
+ * Formats the ratio that decides the goal. It compares the server with the floor, the minimal server. A page thus never
+ * shows two different ratios of one scenario.
  */
 function noteOf(scenario: ScenarioResult): string {
   const share = shareOf(scenario);

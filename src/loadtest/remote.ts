@@ -89,7 +89,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** Reads the rate limits from the API document. A load that exceeds them gets 429. */
+/** Reads the rate limits from the API document. A load that exceeds a limit gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {

@@ -161,7 +161,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // Uses the id if the bot no longer exists. Then this press already deleted the bot and is handled a second time.
+  // If the bot no longer exists, an earlier attempt has handled this press and deleted the bot. The id is then shown.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -1,6 +1,6 @@
 /**
- * Builds messages of the management bot. A stored message never contains a bot's token. In its place, the message has a
- * marked range that names the bot.
+ * Builds messages of the management bot. A stored message never contains a bot's token. In place of the token, the
+ * message has a marked range that names the bot.
  */
 
 import { formatText } from '../rules/entities/format.js';

@@ -44,7 +44,10 @@ export type AccessLog = ReturnType<typeof createAccessLog>;
 const flushMs = 100;
 const waitingMax = 256;
 
-/** Creates a log with one line per request. Collects lines for a moment, because a write costs more than a line. */
+/**
+ * Creates a log with one line per request. Collects the lines of a moment into one write, because each write is
+ * expensive.
+ */
 export function createAccessLog(role: string, time = systemTime) {
   let waiting: string[] = [];
   let timer: Timer | undefined;

@@ -73,8 +73,8 @@ export interface TracedDelivery {
 
 const waitingMax = 4_096;
 /**
- * How many pending spans may belong to traces named by callers. Without this limit, a caller could fill the memory by
- * choosing only trace ids that are kept.
+ * How many pending spans may belong to traces whose ids the callers chose. Without this limit, a caller could fill the
+ * memory by choosing only trace ids that are kept.
  */
 const joinedWaitingMax = waitingMax / 4;
 /**

@@ -20,7 +20,7 @@ import type { Time } from '../time.js';
 
 type Say = (line: string) => void;
 
-/** How many bytes of the replication log the target may still lack at the time when flushers are paused. */
+/** Flushers are paused when the target lacks at most this many bytes of the replication log. */
 const lagBytesMax = 1_048_576;
 /**
  * How long the target may take to catch up while partitions are paused, in ms. Afterwards, the source serves the
@@ -227,7 +227,7 @@ const busy = 'another process is moving partitions: wait until it has ended';
 
 /**
  * Claims the unfinished move. Returns null if all moves are finished. `check` throws for a move to which the caller's
- * command does not apply. It runs before the claim, because a claim blocks other processes for seconds.
+ * command does not apply. `check` runs before the claim, because a claim blocks other processes for seconds.
  */
 async function claim(
   { pool, shards, time }: Pick<Backends, 'pool' | 'shards' | 'time'>,

@@ -22,8 +22,8 @@ export interface FrontPreviews extends LinkPreviews {
 }
 
 /**
- * Creates the previews of one front. All fronts share the cache in Redis. Calls for one page that is being loaded share
- * the result.
+ * Creates the previews of one front. All fronts share the cache in Redis. While a page is being loaded, further calls
+ * for the page wait and share the result.
  */
 export function createPreviews(options: PreviewOptions): FrontPreviews {
   const { store, held, time } = options;

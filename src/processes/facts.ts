@@ -18,7 +18,7 @@ import { processLimits } from './limits.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** Returns how much of a journal's limits is used, as a fraction. It is above 1 when a limit is exceeded. */
+/** Returns how much of a journal's limits is used, as a fraction. The fraction is above 1 when a limit is exceeded. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }

@@ -30,7 +30,7 @@ export interface DatabaseFacts {
    * no transaction was ever lost.
    */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** The number of partitions whose entities are still being written from Redis again. */
+  /** The number of partitions whose entities must still be written again from Redis. */
   readonly rewriting: number;
 }
 

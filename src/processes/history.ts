@@ -150,7 +150,8 @@ export async function readHistory(
   const client = connection.at(0)?.client;
   if (!client) throw new Error('the server of partition 0 is unavailable');
   const at_ms = await clockOf(client);
-  // Leaves out the current point, because processes still add to it. It has replaced the point of an hour ago.
+  // Leaves out the current point, because processes still add to it. The current point has replaced the point of an
+  // hour ago.
   const current = Math.floor(at_ms / step_ms);
   const first = Math.max(current - places + 1, Math.floor(afterMs / step_ms) + 1);
   const numbers = Array.from({ length: Math.max(0, current - first) }, (_, i) => first + i);

@@ -16,8 +16,8 @@ export const processLimits = {
   node_age_ms_max: 30_000,
   node_calls_reported_max: 40,
   /**
-   * The history of the operations page: the length of a point, and how many points are stored. Together they cover an
-   * hour. The size of a point does not depend on the number of processes: about 300 bytes.
+   * The history of the operations page: the length of a point, and how many points are stored. Together the points
+   * cover an hour. The size of a point does not depend on the number of processes: about 300 bytes.
    */
   history_step_ms: 5_000,
   history_points_max: 720,

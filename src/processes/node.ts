@@ -16,7 +16,7 @@ import { processLimits } from './limits.js';
 import { clockOf } from './redis_clock.js';
 import type { Role } from './role.js';
 
-/** A report. `reported_ms` is its time by the clock of Redis. */
+/** A report. `reported_ms` is the time of the report by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
 /** Parses a report. A process of another version may report other details, but its core fields have the same format. */

@@ -30,8 +30,8 @@ export interface NodeKeysOptions {
 }
 
 /**
- * Returns why two nodes must not run at the same time, or null if they may. Each of the two must be able to use the
- * values that the other one writes.
+ * Returns why two nodes must not run at the same time, or null if they may. Each node must be able to use the values
+ * that the other node writes.
  */
 export function conflict(own: Checks, other: Checks): string | null {
   const [key, theirs] = [own.keys[0], other.keys[0]];

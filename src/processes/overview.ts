@@ -33,7 +33,7 @@ async function inTime<T>(time: Time, asked: Promise<T>): Promise<T | null> {
   return answer ?? null;
 }
 
-/** Caches an answer. Its age counts from the moment when it was requested. */
+/** Caches an answer. The age of an answer counts from the moment of its request. */
 function remembered<T>(time: Time, ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {

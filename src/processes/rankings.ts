@@ -34,8 +34,8 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
 /**
- * Returns up to `limit` bots. Bots whose webhook is failing now come first, then bots with the most failed attempts. At
- * most callLimits.bots_looked_at_max failing bots are loaded.
+ * Returns up to `limit` bots. The first bots are those with a currently failing webhook. Then come the bots with the
+ * most failed attempts. At most callLimits.bots_looked_at_max failing bots are loaded.
  */
 export async function mostFailing(sources: SourcesOfFailing, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;

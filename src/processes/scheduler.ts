@@ -40,7 +40,7 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
     }
   }
 
-  /** Publishes the due posts. Returns the time in ms until the next look. */
+  /** Publishes the due posts. Returns the time in ms until the next check for due posts. */
   async function publishDue(): Promise<number> {
     while (!stopping.signal.aborted) {
       const ms = (await store.scheduledPosts.untilDue()) ?? Number.POSITIVE_INFINITY;

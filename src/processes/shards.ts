@@ -37,7 +37,7 @@ export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** Returns the standbys. Throws a StartError if one belongs to an unconfigured database. */
+/** Returns the standbys. Throws a StartError if a standby belongs to an unconfigured database. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -53,7 +53,7 @@ export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `D
 
 /**
  * Throws a StartError if a database has a schema that this program cannot use. With `waits`, an outdated schema causes
- * another error, because a migration may be running.
+ * an ordinary error, because a migration may be running.
  */
 export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): Promise<void> {
   for (const { id, url } of urls) {

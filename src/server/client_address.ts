@@ -46,7 +46,7 @@ type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
  * Creates a function that returns the client's address, or null if it is unknown. It reads `X-Forwarded-For` from the
- * right and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. If no
+ * right and skips trusted proxies. The first other address is the client. Addresses further left may be forged. If no
  * proxies are trusted, the address of the connection is the client's address.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {

@@ -124,7 +124,7 @@ async function runOnce(
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Does not wait for Redis a second time, because it is unavailable and the answer would be late.
+    // Does not wait for Redis a second time, because Redis is unavailable and the answer would be late.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }

@@ -1,6 +1,6 @@
 /** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** How many calls a change of a bot's settings counts as. */
+  /** A change of a bot's settings counts as this many calls. */
   settings_call_weight: 20,
   /**
    * How many changes of settings one process runs in parallel for all bots of one owner. The same limit applies to
@@ -8,7 +8,7 @@ export const callLimits = {
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
-  /** How many calls a person's search counts as. */
+  /** A search by a person counts as this many calls. */
   search_call_weight: 5,
   /**
    * How many searches one front runs in parallel, and how many further searches wait: in total, and per person. A front

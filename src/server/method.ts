@@ -146,6 +146,6 @@ export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.out
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   // Parses a refused call again with options, because the answer needs the input of each error. Other calls are parsed
-  // without options, because parsing with them takes ten times as long.
+  // without options, because parsing with options takes ten times as long.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

@@ -47,7 +47,7 @@ export interface ApiRequest {
   readonly acceptEncoding: string;
   /** The `Accept-Language` header, or '' when absent. Set only for pages. */
   readonly acceptLanguage: string;
-  /** The id of the key that signed the body, on paths that take signed bodies, or '' when absent. */
+  /** On paths that take signed bodies: the id of the key that signed the body, or '' when absent. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;

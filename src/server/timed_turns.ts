@@ -25,7 +25,7 @@ interface Waiting {
 /** The share of one slot that an account may use in the long run, and the time that it may use in a burst. */
 const share = 0.2;
 const burst_ms = 2_000;
-/** When this many accounts are known, those whose whole burst is available again are forgotten. */
+/** When this many accounts are known, the accounts whose whole burst is available again are forgotten. */
 const accounts_max = 10_000;
 
 export class TimedTurns {

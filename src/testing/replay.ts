@@ -35,7 +35,7 @@ const queryFields = /^(callback_query_id|inline_query_id)$/;
 
 const attached = /attach:\/\/([^"\\]+)/g;
 
-/** Names the uploaded parts of a call `file 1`, `file 2` and so on, because libraries give them random names. */
+/** Names the uploaded parts of a call `file 1`, `file 2` and so on, because libraries give the parts random names. */
 function withFilesNumbered(params: Json): Json {
   const found = [...(JSON.stringify(params) ?? '').matchAll(attached)].map(([, name = '']) => name);
   const names = [...new Set(found)];

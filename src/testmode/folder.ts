@@ -54,7 +54,7 @@ async function requirePort(host: string, port: number): Promise<void> {
   await once(server, 'close');
 }
 
-/** Locks a folder. Returns undefined if a running test server has it. */
+/** Locks a folder. Returns undefined if a running test server holds the lock. */
 function lock(home: string): (() => void) | undefined {
   try {
     return lockHome(home);

@@ -26,7 +26,7 @@ export interface NewEntry {
 }
 
 export interface Entry extends NewEntry {
-  /** Numbers the entries of all worlds. */
+  /** The number of the entry. The entries of all worlds are numbered together. */
   readonly n: number;
   /** Unix time in ms by the clock of the test server. */
   readonly at: number;
@@ -101,7 +101,7 @@ export class Recording {
   }
 
   /**
-   * Returns the entries as soon as there are `count` of them, or after `ms`. Waits on the clock of the machine. Error:
+   * Returns the entries as soon as there are `count` entries, or after `ms`. Waits on the clock of the machine. Error:
    * `too_many_requests`.
    */
   async wait(

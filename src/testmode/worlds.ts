@@ -28,7 +28,7 @@ export interface World {
 }
 
 export interface WorldForm {
-  /** The names of the people. The first one owns the bot and the chats. */
+  /** The names of the people. The first person owns the bot and the chats. */
   readonly people: readonly string[];
   readonly group: boolean;
   readonly channel: boolean;
@@ -81,7 +81,7 @@ export class Worlds {
     this.#options = options;
   }
 
-  /** Makes a world, or takes a spare one. Error: `too_many_requests` if `limits.worlds_max` exist. */
+  /** Makes a world, or takes a spare world. Error: `too_many_requests` if `limits.worlds_max` exist. */
   async create(form: WorldForm): Promise<World> {
     if (this.#worlds.size >= limits.worlds_max) fail('too_many_requests', { retry_after: 1 });
     const spares = this.#spares.find((each) => isEqual(each.form, form));

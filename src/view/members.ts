@@ -76,7 +76,7 @@ export function viewMember(
     case 'member':
       return { user, status };
     default:
-      // A person who left keeps the restrictions. A person who was never in the chat looks like one who left.
+      // A person who left keeps the restrictions. A person who was never in the chat looks like a person who left.
       return Object.keys(rights).length > 0
         ? {
             user: viewStranger(profile),

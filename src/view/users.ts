@@ -73,7 +73,7 @@ export const viewCaller = (profile: Profile, { addToGroups, startChats }: Polici
 const other = ([first, second]: readonly [Profile, Profile], person: number): Profile =>
   first.id === person ? second : first;
 
-/** Returns a chat of two people as one of them (`person`) sees it, with the name of the other one. */
+/** Returns a chat of two people as `person` sees it: with the name of the other person. */
 function viewPersonChat(id: number, { id: user_id, n, l, u }: Profile): Readonly<Record<string, unknown>> {
   return {
     id,

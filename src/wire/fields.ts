@@ -107,5 +107,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** Confirms calls that cannot be undone. */
+/** A parameter of calls that cannot be undone. The caller confirms the call with `true`. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

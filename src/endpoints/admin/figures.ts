@@ -1,6 +1,6 @@
 /**
- * Returns the pending updates and delivery counts of one bot. The metrics cannot show these counts, because they have
- * no label for the bot.
+ * Returns the pending updates and delivery counts of one bot. The metrics cannot show these counts, because no metric
+ * has a label for the bot.
  */
 import { z } from 'zod';
 import { fail } from '../../errors.js';

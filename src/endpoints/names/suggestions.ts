@@ -31,7 +31,7 @@ export const listSuggestions = defineEndpoint({
   verb: 'GET',
   path: '/api/suggestions',
   summary:
-    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in the order of the setting. The call counts once for each suggestion.',
+    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in the order of the setting. For the rate limits, each suggestion counts as a call.',
   params: z.object({}),
   result: suggestions,
   handler: async (context) => {

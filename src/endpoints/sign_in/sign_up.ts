@@ -12,7 +12,7 @@ import { newSession } from '../../wire/sign_in_results.js';
 export const signUp = defineOpenEndpoint({
   verb: 'POST',
   path: '/api/sign_up',
-  summary: 'Creates an account and a session. Only if the setting SIGN_UP is `open`.',
+  summary: 'Creates an account and a session. The setting SIGN_UP must be `open`.',
   params: z.object({ first_name: personName, username, language_code: optional(languageCode) }),
   errors: ['sign_up_closed', 'name_invalid', 'username_invalid', 'username_taken', 'language_invalid'],
   result: newSession,

@@ -32,7 +32,7 @@ const updateId = optional(
 );
 
 /**
- * Delivers updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates.
+ * Delivers updates again. A webhook gets the updates with their old `update_id`, so that receivers can drop duplicates.
  * Updates that are polled get new ids, because offsets only grow.
  */
 export const replayUpdates = defineEndpoint({

@@ -7,7 +7,7 @@ import { chatTitle } from '../../wire/fields.js';
 import { done } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Sets the title. Changes nothing if the chat already has it. */
+/** Sets the title. Changes nothing if the chat already has this title. */
 export const setChatTitle = defineMethod({
   name: 'setChatTitle',
   effect: 'configure',

@@ -13,7 +13,7 @@ import {
 import { defineMethod } from '../../server/method.js';
 import type { SetSticker } from '../../store/bots/sticker_sets.js';
 
-/** Puts a new sticker in the place of another one. */
+/** Puts a new sticker in the place of another sticker. */
 export const replaceStickerInSet = defineMethod({
   name: 'replaceStickerInSet',
   effect: 'configure',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { keywords, placeOfSticker, stickerId, stickerOfSetErrors } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Changes the keywords of a sticker. Without `keywords`, removes them. */
+/** Changes the keywords of a sticker. Without `keywords`, removes all keywords. */
 export const setStickerKeywords = defineMethod({
   name: 'setStickerKeywords',
   effect: 'configure',
