@@ -38,7 +38,7 @@ export function loadKept(folder: string): Results[] {
     });
 }
 
-/** Writes results into the folder, and then removes the oldest ones until the folder is within the limits. */
+/** Writes results into the folder, and then removes the oldest results until the folder is within the limits. */
 export function keepResults(folder: string, results: Results): void {
   writeFileSync(join(folder, nameOf(results)), `${JSON.stringify(results)}\n`);
   const names = namesIn(folder).reverse();

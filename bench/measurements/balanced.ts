@@ -75,7 +75,7 @@ interface Costs {
 
 interface Turn extends Costs {
   readonly rate: number;
-  /** The smallest and the largest share that one front has of the CPU time of all fronts. */
+  /** The smallest and the largest share of a single front in the CPU time of all fronts. */
   readonly shares: readonly [least: number, most: number];
 }
 

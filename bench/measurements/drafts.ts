@@ -175,7 +175,7 @@ export const messageDrafts: Measurement = {
       const { dir, signal } = service;
       const own: LoadOptions = { tool, connections, seconds, dir, signal };
       const stage: Stage = { service, watch, series, load: own, ...opened };
-      // Does not measure the first load, because it reads all chats from Postgres.
+      // Does not measure the first load, because the first load reads all chats from Postgres.
       await load(series, { ...own, seconds: 3 * warmup_s });
       const fast: Array<Awaited<ReturnType<typeof fullRate>>> = [];
       for (let round = 1; round <= rounds; round++) {

@@ -115,7 +115,7 @@ export const roundTrips: Measurement = {
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {
-        // Does not count the first call, because it makes cold data hot.
+        // Does not count the first call, because the first call makes cold data hot.
         await make(0);
         const { asked, inside } = await follow.during(async () => {
           for (let i = 1; i <= repeats; i++) await make(i);

@@ -1,6 +1,4 @@
-/**
- * Defines the load of reactions on posts that several scenarios use, and checks that every reaction was counted once.
- */
+/** Defines a load that several scenarios use: reactions on posts. Checks that every reaction was counted once. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
 import type { Person, Post } from '../service/population.js';

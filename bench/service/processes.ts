@@ -80,7 +80,7 @@ function treeOf(pid: number): number[] {
   return tree;
 }
 
-/** The CPU time of a process and all its children, including ended ones, in seconds. */
+/** The CPU time of a process and all its children, including ended children, in seconds. */
 export function cpuSecondsOfTree(pid: number): number {
   if (!onLinux) return Number.NaN;
   return seconds(

@@ -81,8 +81,8 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
     },
     async dataBytes() {
-      // Scans all keys, because Redis keeps some expired keys in memory until a command finds them. Each reply is
-      // small, because MEMORY STATS could count the buffer of a large reply as data.
+      // Scans all keys, because Redis keeps some expired keys in memory until a command finds them. Asks for small
+      // replies, because MEMORY STATS could count the buffer of a large reply as data.
       let logs = 0;
       for (let cursor = '0'; ; ) {
         const [next, found] = await client.scan(cursor, 'COUNT', 100);
