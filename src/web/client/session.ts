@@ -151,7 +151,7 @@ function leave(last: Promise<unknown> = Promise.resolve()): void {
   write(tab, null);
   token.set('');
   me.set(null);
-  // Changes the fragment and reloads the page, which removes everything that was loaded for this person.
+  // Changes the fragment and reloads the page. The reload removes everything that was loaded for this person.
   location.hash = '';
   void within(leaving_ms_max, last).then(() => location.reload());
 }

@@ -2,7 +2,7 @@
 import type { Format } from './format_keys.js';
 import { isLink, isSeparate, styleMarks } from './marks.js';
 
-/** Replaces the text from `from` to `to`, and then selects a range of the new text. */
+/** Replaces the text between `from` and `to`, and then selects a range of the new text. */
 export interface Change {
   readonly from: number;
   readonly to: number;

@@ -48,7 +48,7 @@ const page = 50;
 const album_items_max = 10;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. If there are more, the messages at the opposite end are dropped. These
+ * The maximum number of loaded messages. If scrolling loads more, the messages at the opposite end are dropped. These
  * messages are loaded again when the person scrolls back.
  */
 const loaded_max = 4_000;
@@ -56,10 +56,7 @@ const loaded_max = 4_000;
 /** The value of `order` in the last message that was sent. */
 let lastOrder = 0;
 
-/**
- * The latest number of an event or load. They are numbered in the order in which they begin, so a lower number is
- * older.
- */
+/** The number of the latest event or load. Events and loads are numbered in the order in which they begin. */
 let clock = 0;
 
 export class History extends Signal {

@@ -113,7 +113,7 @@ export function hasRoom(messages: readonly Content[]): boolean {
   return sizes.size === 0 || (sizes.size + messages.length <= messages_max && bytes <= messages_bytes_max);
 }
 
-/** Returns a quoted message without its contents, which may include the token of a bot. */
+/** Returns a quoted message without its contents, because the contents may include the token of a bot. */
 const withoutContents = ({ message_id, date, chat, from }: Message): Message => ({
   ...{ message_id, date, chat },
   ...(from && { from }),

@@ -166,7 +166,7 @@ class Reader {
     return end;
   }
 
-  /** Reads text without marks, which begins at `from`. Returns the position after this text. */
+  /** Reads text without marks from the position `from`. Returns the position after this text. */
   #plain(from: number): number {
     if (this.#plainEnd <= from) {
       const end = this.#source.indexOf('=}', from + 1);
@@ -367,7 +367,7 @@ function writeQuote(type: MessageEntity['type'], inner: string, { hasBraces }: F
   return hasBraces ? `{>${inner}<}` : inner.replace(/^.*$/gm, (line) => (line === '' ? '>' : `> ${line}`));
 }
 
-/** Writes the text from `from` to `to` with the entities that lie in this range. */
+/** Writes the part of the text between `from` and `to`, with the entities in this part. */
 function write(
   text: string,
   entities: readonly MessageEntity[],

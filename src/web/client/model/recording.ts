@@ -5,7 +5,7 @@ import { t } from '../words.js';
 /** The types in order of preference. Other browsers play the first two, and Safari records only the last. */
 const types = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4;codecs=mp4a.40.2'];
 const bits_per_s = 32_000;
-/** The maximum length of a recording, which has about 3.6 MB. */
+/** The maximum length of a recording. Such a recording has about 3.6 MB. */
 export const recording_s_max = 15 * 60;
 /** How often the level is measured, and how many levels are kept. */
 const level_ms = 100;

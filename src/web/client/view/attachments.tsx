@@ -42,7 +42,7 @@ export function FileName({ file, detail }: { file: File; detail: string }) {
   );
 }
 
-/** Shows the files attached to the message being written. The person can remove each of them. */
+/** Shows the files attached to the message being written. The person can remove each file. */
 export function AttachedFiles({ tray }: { tray: Tray }) {
   const list = useRef<HTMLUListElement>(null);
   const { files } = tray;

@@ -50,7 +50,7 @@ export interface ComposerProps {
   editLast: () => void;
 }
 
-/** Shows the menu button of a bot, which opens a Web App. */
+/** Shows the menu button of a bot. The button opens a Web App. */
 function MenuButton({ bot: { username, menu_button } }: { bot: BotPage }) {
   const { text = '', web_app } = menu_button ?? {};
   if (!web_app) return null;

@@ -14,7 +14,7 @@ import { Confirm, Face, Spinner, Trouble } from './ui.js';
 
 const pathOf = (person: string | number) => `/api/people/${encodeURIComponent(person)}`;
 
-/** Opens the chat with a person, who is named by username or id. */
+/** Opens the chat with a person. The person is named by username or id. */
 export async function openPerson(person: string | number): Promise<void> {
   const chat = await call<ChatSummary>('POST', `${pathOf(person)}/chat`);
   await chats.refresh(chat.id);

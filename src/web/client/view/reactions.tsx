@@ -40,7 +40,7 @@ function AddReaction({ post }: { post: Post }) {
         aria-expanded={picking !== null}
         {...press}
         onPointerDown={(event) => {
-          // Prevents the menu of the message, which a long press opens too.
+          // Prevents a long press from also opening the menu of the message.
           event.stopPropagation();
           isHeld.current = false;
           onPointerDown(event);

@@ -87,8 +87,8 @@ function marked(entity: MessageEntity, raw: string, children: ReactNode, onComma
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
 /**
- * Draws the text from `from` to `to` with its entities. An entity that extends beyond the end of the entity around it
- * is cut at that end.
+ * Draws the part of the text between `from` and `to`, with the entities in this part. An entity that extends beyond the
+ * end of the entity around it is cut at that end.
  */
 function draw(
   text: string,

@@ -222,7 +222,7 @@ function actionOf(
   { key, target }: KeyboardEvent,
   { step, zoom }: { step: (by: number) => void; zoom: ((factor: number) => void) | undefined },
 ): (() => void) | undefined {
-  // Leaves the arrow keys to a video that has the focus, because they move within the video.
+  // Leaves the arrow keys to a video that has the focus. There, the keys change the position in the video.
   const by = target instanceof HTMLVideoElement ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[key];
   if (by) return () => step(by);
   const factor = { '+': press_factor, '=': press_factor, '-': 1 / press_factor, '0': 0 }[key];
