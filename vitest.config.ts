@@ -15,7 +15,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const long = '**/*.long.test.ts';
 const ui = 'test/ui/**/*.test.ts';
 
-/** The slowest files, slowest first. They start first, so that no worker runs one of them alone at the end. */
+/** The slowest files, slowest first. They start first, so that no worker runs a slow file alone at the end. */
 const longest = [
   'api/watched',
   'interface/single',
@@ -76,8 +76,9 @@ const onlyWhenAsked = Object.entries({
 const folder = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /**
- * Lets tests import the build of a source file when the whole short tier runs, which always happens after a build. Node
- * loads these modules itself, which takes less processor time than a transformation in this process.
+ * When the whole short tier runs, tests import the built form of a source file. The whole short tier always runs after
+ * a build. Node loads built modules itself. This takes less processor time than transforming the source file in this
+ * process.
  */
 const built: Plugin = {
   name: 'built',

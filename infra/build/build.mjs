@@ -137,7 +137,7 @@ function bundle(compiler, target) {
   });
 }
 
-/** The browser part of the web application, which is bundled separately. */
+/** The browser part of the web application. This part is bundled separately. */
 const client = join(source, 'web', 'client');
 /** The build scripts and documents from which the pages are built, without the client. */
 const pageSources = () => [

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, normalize } from 'node:path';
 import { Marked } from 'marked';
 
-/** The guides in the order of the menu. Documents that are not listed here come after them, sorted by name. */
+/** The guides in the order of the menu. All other documents come after the listed guides, sorted by name. */
 const order = [
   'bots',
   'testing_bots',

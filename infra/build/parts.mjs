@@ -70,8 +70,8 @@ const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
 /**
  * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes at most,
  * and `run`, which resolves with an exit code. If a failed part has `failures`, this function returns texts about the
- * failure. They are printed after the list of results, because readers of a long log see its end first. `now` returns
- * ms. Resolves with the highest exit code.
+ * failure. The texts are printed after the list of results, because readers of a long log see its end first. `now`
+ * returns ms. Resolves with the highest exit code.
  */
 export async function runParts(parts, minutes, say, now = () => performance.now()) {
   const end = now() + minutes * 60_000;

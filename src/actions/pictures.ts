@@ -73,7 +73,8 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(owner, kind, bytes));
-  // If the change fails, keeps the new files. The sweep of unused files removes them later if they are not in use.
+  // If the change fails, keeps the new files. If no record uses these files, the sweep of unused files removes them
+  // later.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);

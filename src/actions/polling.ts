@@ -26,7 +26,7 @@ interface Shared {
   readonly consumer_timeout?: number | undefined;
 }
 
-/** Error: `parameter_wrong` for a negative offset, because it would confirm updates of other consumers. */
+/** Error: `parameter_wrong` for a negative offset, because such an offset would confirm updates of other consumers. */
 export function consumerOf({ consumer, consumer_timeout, offset = 0 }: Shared) {
   if (consumer === undefined) return undefined;
   if (offset < 0) fail('parameter_wrong', { name: 'offset', what: 'at least 0 if consumer is set' });

@@ -83,7 +83,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   for (const name of sameFields) if (view[name] !== undefined) shown[name] = view[name];
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
-  // Nests a poll, because it has a field `type` of its own.
+  // Nests a poll, because a poll has a field `type` of its own.
   if (type === 'poll') shown.media = { type, poll: view.poll };
   else if (type !== 'text') shown.media = { ...([view[type]].flat()[0] as object), type };
   shown.reactions = viewReactions(state, viewer);

@@ -1,8 +1,8 @@
 /**
  * Saves a running installation to a folder (task `backup`). Saves Redis before Postgres, so that Postgres in the backup
- * is never older than Redis. The restore depends on this order, because it drops entities from Redis if Postgres has
- * later versions. In the reverse order, changes that were flushed between the two saves would be only in Redis, and
- * would expire there.
+ * is never older than Redis. The restore depends on this order, because the restore drops entities from Redis if
+ * Postgres has later versions. In the reverse order, changes that were flushed between the two saves would be only in
+ * Redis, and would expire there.
  */
 
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
@@ -96,7 +96,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // Opens all snapshots in parallel, so that they show nearly the same point in time.
+    // Opens all snapshots in parallel, so that the snapshots show nearly the same point in time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

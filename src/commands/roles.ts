@@ -14,8 +14,9 @@ const deliver = async () => (await import('../processes/deliver.js')).startDeliv
 const flush = async () => (await import('../processes/flush.js')).startFlush;
 
 /**
- * Maps the name of each command to its roles. A process loads only the code of its own roles. It loads all of this code
- * before it starts to work, because a later build replaces the files. Each process also reports its state to operators.
+ * Maps the name of each command to its roles. A process loads only the code of its own roles. The process loads all of
+ * this code before it starts to work, because a later build replaces the files. Each process also reports its state to
+ * operators.
  */
 const roles: ReadonlyArray<
   readonly [name: string, description: string, starters: () => Promise<readonly Starter[]>]

@@ -50,7 +50,7 @@ export const settings = {
   REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe(
-      'Memory limit in bytes for a Redis without `maxmemory`. Above 85 % of the limit, sends and uploads answer 429',
+      'Memory limit in bytes for a Redis without `maxmemory`. Above 85 % of the limit, sends and uploads are refused with 429',
     ),
   DATABASE_URL: postgresUrl
     .optional()
@@ -417,8 +417,8 @@ export function resolvedEnvironment(
 }
 
 /**
- * Reads the configuration from the environment and from the files that it names, and freezes it. Empty variables count
- * as absent.
+ * Reads the configuration from the environment and from the files that the environment names. Freezes the
+ * configuration. Empty variables count as absent.
  */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   const given = givenIn(env);
@@ -562,7 +562,10 @@ export function s3Of(config: Config) {
   };
 }
 
-/** Returns the settings that a role needs. If settings are missing, throws one ConfigError that names all of them. */
+/**
+ * Returns the settings that a role needs. If settings are missing, throws one ConfigError that names all missing
+ * settings.
+ */
 export function requireAll(config: Config) {
   const problems: string[] = [];
   const parts: ReadonlyArray<(config: Config) => unknown> = [

@@ -82,7 +82,7 @@ function difference(value: unknown, expected: unknown, path: string): string | n
   return null;
 }
 
-/** Throws unless the value has everything in `expected`. It may have further fields. */
+/** Throws unless the value has everything in `expected`. The value may have further fields. */
 export function expectLike(value: unknown, expected: unknown, what: string): void {
   const found = difference(value, expected, what);
   if (found !== null) throw new Failed(found);

@@ -23,8 +23,8 @@ import { settingChecks } from './settings.js';
 import { updateChecks } from './updates.js';
 
 /**
- * Checks that change nothing come first. The last check of groups comes at the end, because it removes the second bot
- * from the group.
+ * Checks that change nothing come first. The last check of groups comes at the end, because this check removes the
+ * second bot from the group.
  */
 export const checks: readonly Check[] = [
   ...requestChecks,

@@ -29,8 +29,8 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
 }
 
 /**
- * Returns `root` if this user may write to `root` and it has `freeBytesMin` free bytes. Otherwise returns undefined.
- * `/dev/shm` is the in-memory file system of Linux. In a container, it often has only 64 MB.
+ * Returns `root` if this user may write to `root` and if `root` has `freeBytesMin` free bytes. Otherwise returns
+ * undefined. `/dev/shm` is the in-memory file system of Linux. In a container, this file system often has only 64 MB.
  */
 export function memoryRoot(freeBytesMin: number, root = '/dev/shm'): string | undefined {
   try {

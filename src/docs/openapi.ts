@@ -411,8 +411,8 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
 }
 
 /**
- * The parts of the document that a front adds at run time, because they depend on its settings. `baseUrl` is the
- * setting BASE_URL.
+ * The parts of the document that a front adds at run time, because these parts depend on the settings of the front.
+ * `baseUrl` is the setting BASE_URL.
  */
 export interface HeadOptions {
   readonly version: string;

@@ -59,7 +59,7 @@ const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
 
 const playable = /^(?!image\/svg)(image|video|audio)\//;
 
-/** Keeps the end of a long name, because it contains the file type. */
+/** Keeps the end of a long name, because the end contains the file type. */
 function shortened(name: string): string {
   const points = [...name.replace(/\p{Cc}/gu, '').replace(directions, '')];
   const max = limits.file_name_length_max;

@@ -1,7 +1,7 @@
 /** Defines the messages between the measuring thread and its owner. */
 import type { Measured } from './measure.js';
 
-/** The thread sends this instead of a task number to report that it has loaded its libraries. */
+/** The thread sends this value, instead of a task number, when it has loaded its libraries. */
 export const ready = 0;
 
 export interface MeasureTask {

@@ -76,7 +76,7 @@ class Kept {
     return this.#isOriented;
   }
 
-  /** Returns the result, or undefined if it equals the file. */
+  /** Returns the result, or undefined if the result equals the file. */
   result(): Buffer<ArrayBuffer> | undefined {
     const isSame = !this.#isOriented && this.#length === this.source.length;
     return isSame ? undefined : this.#out.subarray(0, this.#length);

@@ -14,7 +14,7 @@ export async function openBlobStore(
 ): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR, time, random);
-  // Imports the S3 client only here, because it loads slowly and most installations do not need it.
+  // Imports the S3 client only here, because the client loads slowly and most installations do not need it.
   const { createS3Store } = await import('./s3.js');
   return createS3Store(s3, random);
 }

@@ -325,7 +325,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // Ignores an error in the error reporter, because it must not end the process.
+      // Ignores an error in the error reporter, because such an error must not end the process.
     }
   }
 
@@ -440,9 +440,9 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Sends a large reply after a chunked body. The engine must end the connection together with this reply. It therefore
-   * buffers the whole reply, and does not report when the client has read it. Such a reply counts for a fixed time, and
-   * nothing can drop it. If it exceeds a limit, closes the connection instead.
+   * Sends a large reply after a chunked body. The engine must end the connection together with this reply. The engine
+   * therefore buffers the whole reply, and does not report when the client has read it. Such a reply counts for a fixed
+   * time, and nothing can drop it. If it exceeds a limit, closes the connection instead.
    */
   private sendLast(body: Buffer): void {
     const { caller, context, response } = this;

@@ -26,9 +26,9 @@ export function peerAddress(response: EngineResponse): string {
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Writes Content-Length itself, because the older engine gets it wrong: given a
- * length above 0, it waits forever for a body, and given `undefined`, it reports 2^63. A reply that closes the connection
- * reports no length.
+ * Ends a reply without a body. Writes Content-Length itself, because the older engine writes it wrongly. Given a length
+ * above 0, that engine waits forever for a body. Given `undefined`, that engine reports 2^63. A reply that closes the
+ * connection reports no length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);

@@ -62,7 +62,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof oauth.OperationProcessingError && wrongToken.has(error.code ?? '');
 }
 
-/** Describes an error without the answer of the provider, which may contain tokens. */
+/** Describes an error. Leaves out the provider's answer, because the answer may contain tokens. */
 function reasonOf(error: unknown): string {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
     return `the provider answered ${error.error.slice(0, 64)}`;

@@ -109,7 +109,7 @@ async function ratesAt(url: string): Promise<string> {
   }
 }
 
-/** Runs every load. Returns whether all of them succeeded. Always prints and writes the results. */
+/** Runs every load. Returns whether all loads succeeded. Always prints and writes the results. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
   const { token, chat, rates } = options;

@@ -125,7 +125,7 @@ export class Manager {
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
     await this.#converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // Only reports a permanent error, because it must not block the person's later messages.
+      // Only reports a permanent error, because such an error must not block the person's later messages.
       if (!cannotBeSent(error)) this.#onError(error);
     });
   }

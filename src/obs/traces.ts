@@ -86,7 +86,7 @@ const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * Returns the name of a change: the store's name of the chat, the message id, and the edit time in seconds (0 if never
+ * Returns the name of a change: the store's name for the chat, the message id, and the edit time in seconds (0 if never
  * edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
@@ -94,7 +94,7 @@ export const changeName = (chat: string, message: number, editedS: number): stri
 
 /**
  * Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header. Also returns undefined for a
- * trace that its caller does not keep.
+ * trace that the caller does not keep.
  */
 function parentOf(header: string): Parent | undefined {
   const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]$/.exec(header) ?? [];

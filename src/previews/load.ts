@@ -54,8 +54,8 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
   given.find(([own]) => own === name)?.[1] ?? '';
 
 /**
- * Returns the preview of the page, null if there is none, or undefined if a server could not be reached or was too slow.
- * Never throws, even if the page or its server misbehaves. Takes at most `preview_ms_max`.
+ * Returns the preview of the page. Returns null if there is none, and undefined if a server could not be reached or was
+ * too slow. Never throws, even if the page or its server misbehaves. Takes at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,

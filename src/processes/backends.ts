@@ -110,8 +110,8 @@ type Scripts = ReadonlyMap<string, Script> | undefined;
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a function that retries with jittered exponential backoff. It gives up `msMax` after its creation, with a
- * StartError that contains the last reason.
+ * Creates a function that retries with jittered exponential backoff. The function gives up `msMax` after its creation.
+ * It then throws a StartError that contains the last reason.
  */
 function createPatience(time: Time, random: Random, log: Logger, msMax: number): Patience {
   const deadline = time.monotonic() + msMax;
@@ -202,7 +202,7 @@ async function reachRedis(connection: RedisServers, identity: Identity): Promise
 
 function logMemory(log: Logger, full: boolean, server: string): void {
   if (full)
-    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, other calls continue');
+    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads are refused with 429, other calls continue');
   else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted again');
 }
 

@@ -38,7 +38,9 @@ export interface WebhookFacts {
   readonly username: string;
   /** The name of the webhook route, or null for the webhook of the bot. */
   readonly route: string | null;
-  /** Host and port of the receiver. The facts leave out the rest of the URL, because it often contains a token. */
+  /**
+   * Host and port of the receiver. The facts leave out the rest of the URL, because that rest often contains a token.
+   */
   readonly host: string;
   /** The Unix time in s of the first failure. */
   readonly since: number;
@@ -226,8 +228,8 @@ function ofWebhook({ username, route, host, since, error }: WebhookFacts): Findi
   const which = route === null ? 'the webhook' : `the webhook route ${route}`;
   const start = new Date(since * 1_000).toISOString().slice(0, 16).replace('T', ' ');
   return {
-    // One owner's failing receiver is not a fault of the installation, so it must not fail the operator's health
-    // checks.
+    // One owner's failing receiver is not a fault of the installation, so such a receiver must not fail the operator's
+    // health checks.
     bad: false,
     what: `${which} of @${username} at ${host} has failed every attempt since ${start} UTC: ${error}`,
     todo: 'ask the owner of the bot to check the receiver; updates that fail for a day become dead letters',

@@ -83,7 +83,7 @@ export function startHistory(
   /** Returns the time in ms until the next point should be written. */
   async function add(): Promise<number> {
     const parts = grown();
-    // Adds nothing while this Redis is not in use, because it may belong to another installation.
+    // Adds nothing while this Redis is not in use, because this Redis may belong to another installation.
     if (!connection.at(0)?.runId()) return limits.history_step_ms;
     const added = await send(parts);
     if (added.status !== 'ok') return limits.history_step_ms;

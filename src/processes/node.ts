@@ -139,7 +139,7 @@ export const reportAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.lastReport = report;
-      // Reports nothing while this Redis is not in use, because it may belong to another installation.
+      // Reports nothing while this Redis is not in use, because this Redis may belong to another installation.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
       await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(report) });

@@ -98,7 +98,7 @@ function weightOf(method: Method, params: unknown): number {
 }
 
 /**
- * Counts a call against the rate limits (behaviour §14), if they are on, and runs it. Polls are counted separately, so
+ * Runs a call, and counts it against the rate limits (behaviour §14) if they are on. Polls are counted separately, so
  * that a bot over its limit still gets its updates.
  */
 export function fairly(

@@ -92,8 +92,8 @@ export interface Pings {
 /** Finds the previews of pages. `previews/` implements this interface. */
 export interface LinkPreviews {
   /**
-   * Returns the preview of the page at an HTTPS URL, or null if it has none. Takes some seconds if the page is not in
-   * the cache. Error: `too_many_requests`.
+   * Returns the preview of the page at an HTTPS URL, or null if the page has no preview. Takes some seconds if the page
+   * is not in the cache. Error: `too_many_requests`.
    */
   find(user: number, url: string): Promise<LinkPreview | null>;
 }

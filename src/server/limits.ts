@@ -34,8 +34,8 @@ export const callLimits = {
   post_pages_waiting_max: 200,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while other accounts make calls, and the longest time for
-   * which an account may use the event loop without a break.
+   * The share of a front's event loop that one account gets while other accounts make calls. Also, how long an account
+   * may use the event loop without a break.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,

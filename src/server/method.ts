@@ -55,8 +55,8 @@ interface Traits {
    */
   readonly polls?: true;
   /**
-   * False for a method that may not be called from the answer to a webhook delivery, because its result would be lost
-   * or would end the delivery.
+   * False if the answer to a webhook delivery must not call this method. The result would be lost, or the call would
+   * end the delivery.
    */
   readonly inAnswers?: false;
   /** Whether the header `X-Service-Coalesce: 1` sets the parameter `coalesce`. */

@@ -60,7 +60,7 @@ export class Shares {
   /** The account of the latest call, and when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls started, which belonged to another account. */
+  /** When the previous sequence of calls started. Another account made those calls. */
   #othersAt = Number.NEGATIVE_INFINITY;
   /** The time at which a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;

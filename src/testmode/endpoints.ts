@@ -73,7 +73,7 @@ const peopleNames = z
 const worlds = '/api/test/worlds';
 const inWorld = z.object({ world: integer() });
 
-/** Returns the fields of a world that tests get. */
+/** Returns those fields of a world that tests get. */
 const view = ({ id, bot, people, chats }: World) => ({ world: id, bot, people, chats });
 
 export const testEndpoints: readonly TestEndpoint[] = [

@@ -115,7 +115,7 @@ interface TestBackends {
   readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
-/** Connects the endpoints of the test server, which the front serves, with the role that delivers to webhooks. */
+/** Connects the front's endpoints for tests with the role that delivers to webhooks. */
 export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();

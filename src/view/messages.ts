@@ -100,8 +100,8 @@ function viewRecord(
 }
 
 /**
- * Builds a `Message`. It contains the message that it replies to or pins. The inner message contains no further
- * messages (interface §2).
+ * Builds a `Message`. If the message is a reply or a pin, the result contains the other message. This inner message
+ * contains no further messages (interface §2).
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer, time);

@@ -74,8 +74,8 @@ export const messageText = z
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
 
 /**
- * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain.
- * Stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
+ * Removes null members of objects, because such members count as absent. Returns whether more than `valuesMax` values
+ * remain. Stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;

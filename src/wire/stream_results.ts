@@ -47,7 +47,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, it also means that the name or the avatar of the bot changed. Read the chat again.',
+      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, the event also means that the name or the avatar of the bot changed. Read the chat again.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',

@@ -1,4 +1,6 @@
-/** Lets administrators find people and bots, and see the state of one of them. The page `/ops` uses these endpoints. */
+/**
+ * Lets administrators find people and bots, and see the state of a person or bot. The page `/ops` uses these endpoints.
+ */
 import { z } from 'zod';
 import {
   viewFoundAccount,

@@ -128,7 +128,7 @@ export const joinByInviteLink = defineEndpoint({
   ],
   result: joinedByLink,
   handler: async ({ user, store }, p) => {
-    // A join counts as several calls, because it notifies administrators and adds a service message.
+    // A join counts as several calls, because a join notifies administrators and adds a service message.
     await store.fairUse?.more({ id: user.id, isBot: false }, callLimits.settings_call_weight - 1);
     const { status, chat_id } = await store.chats.joinByLink(p.link, user.id);
     return { status, ...(status === 'requested' ? {} : { chat_id }) };

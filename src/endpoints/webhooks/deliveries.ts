@@ -10,7 +10,7 @@ import { attemptPage } from '../../wire/webhook_results.js';
 
 /**
  * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10). Hides
- * deliveries from the time of a former owner, because they contain answers of that owner's receiver.
+ * deliveries from the time of a former owner, because these deliveries contain answers of that owner's receiver.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',

@@ -8,7 +8,7 @@ import { isDirect } from '../../store/core/keys.js';
 import { done } from '../../wire/results.js';
 import { boolean, chatId, optional } from '../../wire/schema.js';
 
-/** Sets default permissions, which do not apply to administrators. */
+/** Sets the default permissions. They do not apply to administrators. */
 export const setChatPermissions = defineMethod({
   name: 'setChatPermissions',
   effect: 'configure',

@@ -49,7 +49,7 @@ export const createNewStickerSet = defineMethod({
       async check() {
         checkSetName(bot, name);
         await checkStickerUser(store, bot, user_id);
-        // Refuses one upload for several stickers, because it would be stored several times.
+        // Refuses one upload for several stickers, because the upload would be stored several times.
         if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
         await store.stickerSets.checkNew(bot.id, name);
       },

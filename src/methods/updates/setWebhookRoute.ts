@@ -52,7 +52,9 @@ const within = (max: number, kind: 'route_percent_invalid' | 'route_position_inv
   return integer(answer(kind)).pipe(z.number().min(1, bad).max(max, bad));
 };
 
-/** Converts chat ids to the sorted texts that keys contain. A positive id is the direct chat with this person. */
+/**
+ * Converts chat ids to texts and sorts them, as the keys require. A positive id is the direct chat with this person.
+ */
 const textsOf = (bot: number, ids: readonly number[]): string[] =>
   [...new Set(ids.map((id) => chatText(id > 0 ? directChat(bot, id) : sharedChat(id))))].sort();
 
