@@ -64,8 +64,8 @@ export function sidesOf({ base, subject, labels }: Prepared, peers: readonly Nam
 }
 
 /**
- * Waits until all changes are in Postgres, so that no round includes work of an earlier round. Returns how many seconds
- * it waited.
+ * Waits until all changes are in Postgres, so that no round includes work of an earlier round. Returns the waiting time
+ * in seconds.
  */
 export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 'signal'>): Promise<number> {
   const since = performance.now();

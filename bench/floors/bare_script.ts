@@ -1,6 +1,6 @@
 /**
  * Calls a script with minimal work in the client. Keys and arguments are prepared once, and each call replaces only a
- * few of them.
+ * few of these values.
  */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';

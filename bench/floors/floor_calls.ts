@@ -1,7 +1,7 @@
 /**
  * Does the work of a floor for one call: parses the JSON, packs the records, calls the script by its hash through the
- * service's Redis client, and writes the JSON answer. A floor serves only one bot, or the people that it is given, and
- * checks nothing.
+ * service's Redis client, and writes the JSON answer. A floor serves only one bot or the given people, and checks
+ * nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -92,7 +92,7 @@ redis.call('SET', KEYS[2] .. id, ARGV[1], 'PX', '60000')
 redis.call('XADD', KEYS[3], 'MAXLEN', '~', '100000', '*', 'i', ARGV[1])
 return id`;
 
-/** Serves sends with the thin script, which checks nothing and recognises no repeated request. */
+/** Serves calls that send a message. Uses the thin script, which checks nothing and recognises no repeated request. */
 async function serveThinSend(
   { connection, keys }: Parts,
   { bot, from, chat }: FloorChat,

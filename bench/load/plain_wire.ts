@@ -80,7 +80,7 @@ export async function plainWire(origin: string, connections: number): Promise<Wi
   return {
     free: () => connections - open,
     send(request, over) {
-      // Data written before the socket is connected is sent after the socket has connected.
+      // The socket may not be connected yet. In this case, it sends the data after it has connected.
       const line = idle.pop() ?? makeLine();
       open++;
       line.over = over;

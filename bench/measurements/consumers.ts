@@ -57,7 +57,7 @@ async function fill({ front, signal }: Service, { id, people }: Bot, count: numb
   if (fault) throw fault;
 }
 
-/** Polls until `done`, and works on each update before the next poll confirms it. */
+/** Calls `getUpdates` until `done`, and works on each update before the next poll confirms it. */
 async function poll({ url }: Bot, name: string, take: (update: Update) => void, done: () => boolean) {
   for (let offset = 0; ; ) {
     const query = `offset=${offset}&timeout=1&consumer=${name}`;

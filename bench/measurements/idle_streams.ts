@@ -16,7 +16,9 @@ import type { Measurement } from './measurement.js';
 const clients_max = 100_000;
 /** Redis renews the lease of each consumer every second, so more consumers would measure mainly Redis. */
 const consumers = 20_000;
-/** Stays below the usual limit of 20,000 open files per process, and below the ephemeral ports of one address. */
+/**
+ * Stays below the usual limit of 20,000 open files per process, and below the number of ephemeral ports of one address.
+ */
 const clients_per_front = 16_700;
 const consumers_per_bot = 4;
 const poll_s = 50;

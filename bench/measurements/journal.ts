@@ -72,9 +72,9 @@ interface Turn {
 }
 
 /**
- * Starts the flusher and measures it from a tenth of the backlog to near its end. At first the flusher only acquires
- * its leases. Checks only the journals that are not empty. To check all journals every few milliseconds would use a
- * fifth of a core.
+ * Starts the flusher and measures it from a tenth of the backlog to near the end of the backlog. At first the flusher
+ * only acquires its leases. Checks only the journals that are not empty. To check all journals every few milliseconds
+ * would use a fifth of a core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Service,

@@ -35,7 +35,7 @@ interface Turn {
   readonly p99: number;
 }
 
-/** Sets one reaction of this person on each post. Every answer must count it. */
+/** Sets one reaction of this person on each post. Every answer must count this reaction. */
 async function turn(
   service: Service,
   watch: RedisWatch,

@@ -1,4 +1,4 @@
-/** Creates bots with webhooks, people who write to them, and the receiver of their updates. */
+/** Creates bots with webhooks, people who write to these bots, and the receiver of the updates. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, type Pair, WrongAnswer } from '../../src/loadtest/client.js';
@@ -122,7 +122,8 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
       );
     },
     say(number, due) {
-      // Consecutive numbers go to one bot after the other. After each cycle through the bots, the next person writes.
+      // The bots take turns, so consecutive numbers belong to different bots. After each cycle through the bots, the
+      // next person writes.
       const { bot } = pairs[number % bots] as Pair;
       const { token } = people[Math.floor(number / bots) % people_count] as Person;
       return send({

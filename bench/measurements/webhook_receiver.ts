@@ -24,7 +24,7 @@ export interface ReceiverTask {
   readonly secretToken: string;
 }
 
-/** The record of a round. The text of each update begins with its number and its due time, Unix time in ms. */
+/** The record of a round. The text of each update begins with its number and its due time (Unix time in ms). */
 export interface Books {
   readonly kind: 'books';
   readonly arrived: number;

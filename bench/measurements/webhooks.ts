@@ -132,7 +132,7 @@ function findingOf(
   connections: number,
 ): Finding {
   const goal = goals[floor];
-  // Only the job library uses Redis. The floor with undici alone does not, so its comparison leaves Redis out.
+  // Only the job library uses Redis. The comparison with undici alone leaves Redis out.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -154,7 +154,7 @@ function findingOf(
   };
 }
 
-/** The key contains the number of connections, because the cost of a delivery depends on it. */
+/** The key contains the number of connections, because the cost of a delivery depends on this number. */
 function costOf(turns: readonly Turn[], which: 'cpu' | 'redis', whose: string, connections: number): Finding {
   const us = median(turns.map((turn) => turn[which]));
   return {

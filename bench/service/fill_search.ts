@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { openSession } from '../../src/postgres/session.js';
 import type { Person } from './population.js';
 
-/** Each of the first chats has a tenth of the messages. The sizes of all others follow a power law. */
+/** Each of the first chats has a tenth of the messages. The sizes of all other chats follow a power law. */
 export const large_chats = 3;
 const words_per_language = 20_000;
 const sentences = 200_000;
@@ -101,7 +101,7 @@ const fillPartition = `
     join search_sentences a on a.id = p.first
     join search_sentences b on b.id = p.second) t`;
 
-/** Replaces the empty partition of past days by partitions of 30 days, as with MESSAGE_DAYS=300. */
+/** Replaces the empty partition of past days with partitions of 30 days, as with MESSAGE_DAYS=300. */
 async function dividePast(session: pg.Client): Promise<number> {
   const { rows } = await session.query(
     `select relname as name from pg_class where relname like 'messages\\_until\\_%' and relkind = 'r'`,

@@ -206,7 +206,7 @@ function compileBench(compiler, files, target) {
 
 /**
  * Updates a build if needed. Builds to a temporary folder and renames it when complete. If two launches race, the
- * second one finds the finished build. The second launch does not touch files that the first one may be loading.
+ * second launch finds the finished build. The second launch does not touch files that the first launch may be loading.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();

@@ -43,7 +43,7 @@ export function refuseAfterInterrupt(start, signals = process) {
   };
 }
 
-/** How much of a failed part is repeated below the list of results. */
+/** How many failures of a failed part are repeated below the list of results, and how many characters of each. */
 const failures_max = 5;
 const message_chars_max = 1_500;
 

@@ -9,8 +9,8 @@ import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
 /**
- * A run allocates many short-lived objects, so fewer garbage collections save time. Extra threads for them would cost
- * time.
+ * A run allocates many short-lived objects, so fewer garbage collections save time. Extra threads for garbage
+ * collection would cost time.
  */
 const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
