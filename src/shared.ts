@@ -1,7 +1,7 @@
 /** Lets concurrent callers share one run of an asynchronous function. */
 
 /**
- * Returns a function that starts `work`. If it is called while `work` runs, it returns the same promise. `running`
+ * Returns a function that starts `work`. A call while `work` runs returns the promise of the current run. `running`
  * returns the promise of the current run.
  */
 export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {

@@ -29,7 +29,7 @@ export const botPostName = (given: {
   readonly external_id?: string | undefined;
 }): string => given.post_id ?? given.external_id ?? fail('parameter_required', { name: 'post_id' });
 
-/** Returns the id of a post for its id or external id. Error: `post_not_found`. */
+/** Returns the id of a post that a call names by id or external id. Error: `post_not_found`. */
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 

@@ -51,7 +51,7 @@ const livePeriod = (max: number) => {
   return optional(integer(wrong).refine(fits, { error: wrong }));
 };
 
-/** The parameters of a live location. In all of them 0 means absent, as in the reference server. */
+/** The parameters of a live location. In each of these parameters, 0 means absent, as in the reference server. */
 export const liveParams = {
   live_period: livePeriod(limits.live_period_s_max).describe(
     `How long the location is live: ${limits.live_period_s_min} to ${limits.live_period_s_max} seconds, or ${limits.live_period_s_forever} without an end`,

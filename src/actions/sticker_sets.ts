@@ -196,7 +196,7 @@ export function placeOfSticker(files: FileIds, id: string): { readonly set: stri
 
 /**
  * The `file_id` of each sticker contains the name of the set and the first emoji. Messages sent with this `file_id`
- * show both.
+ * show the set and the emoji.
  */
 export function viewStickerSet(files: FileIds, { name, title, stickers }: StickerSet) {
   return {

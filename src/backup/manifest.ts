@@ -1,4 +1,7 @@
-/** Defines the manifest of a backup. It is written last, so a folder without a manifest is not a complete backup. */
+/**
+ * Defines the manifest of a backup. The manifest is written last, so a folder without a manifest is not a complete
+ * backup.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

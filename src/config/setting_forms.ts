@@ -28,8 +28,8 @@ export const url = (protocols: readonly string[]) =>
   });
 
 /**
- * The address of an identity provider. Codes and secrets are sent to it, so HTTP is allowed only for a provider on this
- * machine.
+ * The address of an identity provider. Codes and secrets are sent to this address, so HTTP is allowed only for a
+ * provider on this machine.
  */
 export const providerUrl = z.string().refine(
   (text) => {
@@ -52,8 +52,8 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
 });
 
 /**
- * Parses standbys. Each has the number of the database that it replicates: `postgres://…` is a standby of database 0,
- * and `1=postgres://…` is a standby of database 1.
+ * Parses standbys. Each standby has the number of the database that it replicates: `postgres://…` is a standby of
+ * database 0, and `1=postgres://…` is a standby of database 1.
  */
 export const standbys = form(
   'URLs that begin with postgres:// or postgresql://, separated by blanks; a standby of database 1 of DATABASE_SHARDS begins with 1=',

@@ -130,8 +130,8 @@ async function refusesWebhooks(s: Session): Promise<void> {
     await refused({ certificate: 'no certificate' }, 'certificate_invalid');
     expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo after refusals');
   } finally {
-    // Deletes the webhook. A server that wrongly accepts one of these settings would send the bot's updates to that
-    // URL.
+    // Deletes the webhook, in case the server has wrongly accepted one of these settings. Otherwise the server would
+    // send the bot's updates to the URL of this check.
     await s.result('deleteWebhook');
   }
 }

@@ -8,8 +8,8 @@ import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
- * A second signal within this time counts as the first one. npm forwards a Ctrl-C that the terminal has already sent to
- * this process.
+ * A second signal within this time counts as part of the first signal. npm forwards a Ctrl-C that the terminal has
+ * already sent to this process.
  */
 const same_signal_ms_max = 1_000;
 

@@ -150,8 +150,8 @@ export function keptSecrets(home: string): Secrets {
 }
 
 /**
- * Returns the settings of a running installation. The given settings override them. Returns null if no installation
- * runs.
+ * Returns the settings of a running installation. The settings in `given` take precedence. Returns null if no
+ * installation runs.
  */
 export function devEnvironment(
   home: string,

@@ -47,7 +47,7 @@ export class Installation {
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
-  /** Whether the private Redis was stopped cleanly and its files are unchanged since. */
+  /** Whether the private Redis was stopped cleanly and its files are unchanged since then. */
   #redisKept = false;
   #redisUrl = '';
   #databaseUrl = '';
@@ -69,7 +69,7 @@ export class Installation {
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
-  /** Starts everything. If a step throws a Refusal, stops what was started and rethrows it. */
+  /** Starts everything. If a step throws a Refusal, stops what was started and rethrows the Refusal. */
   async start(): Promise<void> {
     try {
       await this.#prepare();
@@ -301,7 +301,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Removes the files only while this process holds the lock. Otherwise they may belong to another run of `dev`.
+    // Removes the files only while this process holds the lock. Otherwise the files may belong to another run of `dev`.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

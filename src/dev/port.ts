@@ -11,7 +11,8 @@ const reasons: Record<string, string> = {
 
 /**
  * Binds the port exclusively, so that neither another program nor a server of ours can bind it. A shared port could be
- * bound even while another program listens. Returns a function that releases the port. Throws a Refusal.
+ * bound even while another program listens. Returns a function that releases the port. Throws a Refusal if the port
+ * cannot be bound.
  */
 export function reservePort(host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {

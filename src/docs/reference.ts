@@ -42,7 +42,7 @@ async function searchText(operations: Operations): Promise<string> {
 
 /**
  * Returns the pages of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that are
- * on. The document lists them for load tools.
+ * on. The document lists these rates for load tools.
  */
 export function referencePages(
   options: Operations & Omit<HeadOptions, 'version'>,

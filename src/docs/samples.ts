@@ -1,6 +1,6 @@
 /**
- * Builds the code samples of the reference. Each shows one call with its required parameters, in curl, JavaScript and
- * Python.
+ * Builds the code samples of the reference. Each sample shows one call with its required parameters, in curl,
+ * JavaScript and Python.
  */
 import type { Json } from './openapi_schemas.js';
 

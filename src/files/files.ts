@@ -195,7 +195,7 @@ export function createFiles({
     return key;
   }
 
-  /** Removes a file that `keep` has stored, if no message uses it. Never fails. */
+  /** Removes a file that `keep` has stored. Call this only if no message uses the file. Never fails. */
   async function discard({ key, thumb }: MediaFile): Promise<void> {
     if (key !== undefined) await remove(key);
     if (thumb !== undefined) await remove(thumb.key);

@@ -94,7 +94,9 @@ function isNeeded(marker: number, data: Buffer): boolean {
   return marker >= 0xc0 && marker <= 0xdf;
 }
 
-/** Returns where the compressed data of a JPEG scan end. Markers from D0 to D7, and 00, are part of these data. */
+/**
+ * Returns the position after the compressed data of a JPEG scan. Markers from D0 to D7, and 00, are part of these data.
+ */
 function endOfScan(bytes: Buffer, begin: number): number {
   for (let at = begin; at + 1 < bytes.length; at++) {
     if (bytes[at] !== 0xff) continue;
@@ -138,7 +140,10 @@ function keepJpeg(kept: Kept): void {
   }
 }
 
-/** The optional chunks of a PNG that change how it looks. Chunks that begin with a capital letter are not optional. */
+/**
+ * The optional chunks of a PNG that change how the picture looks. Chunks that begin with a capital letter are not
+ * optional.
+ */
 const pngChunks = new Set(
   'tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD hIST pHYs sPLT acTL fcTL fdAT'.split(' '),
 );

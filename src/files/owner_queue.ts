@@ -1,4 +1,6 @@
-/** Queues work for a single worker. The owners of the work take turns, so that one owner does not delay the others. */
+/**
+ * Queues work for a single worker. The owners of the work take turns, so that one owner does not delay other owners.
+ */
 
 export interface QueueBounds {
   readonly items: number;

@@ -132,7 +132,7 @@ export class BodyBuffer {
     this.receivedBytes += bytes;
     const share = this.receivedBytes > callLimits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
     const tooLarge = this.receivedBytes > this.bytesMax;
-    // Accepts an empty chunk, because a chunked body ends with one.
+    // Accepts an empty chunk, because a chunked body ends with an empty chunk.
     const isTaken = bytes === 0 || (!tooLarge && room.take(bytes, share, this.address, isStranger));
     if (tooLarge || !isTaken) {
       this.release();

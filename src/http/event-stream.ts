@@ -80,8 +80,8 @@ export class ReplyStream implements EventStream {
   /**
    * Ends the stream in the next turn of the event loop, never inside the parser. Does not use the engine's option to
    * close the connection, because the engine would write a `Connection` header into the body. If the client does not
-   * accept the buffered text in time, closes the connection. Otherwise clients that read very slowly could keep any number of
-   * buffers of ended streams.
+   * accept the buffered text in time, closes the connection. Otherwise clients that read very slowly could keep the
+   * buffers of any number of ended streams in memory.
    */
   close(): void {
     if (!this.open) return;

@@ -1,7 +1,7 @@
 /** Reads the relevant request headers in one pass and finds ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Holds request headers. Text fields are '' when absent. If a header is repeated, usually the last one counts. */
+/** Holds request headers. Text fields are '' when absent. If a header is repeated, usually the last value counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -109,8 +109,8 @@ function visitRare(name: string, value: string): void {
       head.userAgent = value;
       break;
     case 'cookie':
-      // Joins repeated `Cookie` headers. Over HTTP/2, a browser may send several of them, and the proxy may pass them
-      // on separately.
+      // Joins repeated `Cookie` headers. Over HTTP/2, a browser may send several such headers, and the proxy may pass
+      // each on separately.
       head.cookie = head.cookie ? `${head.cookie}; ${value}` : value;
       break;
   }

@@ -13,7 +13,7 @@ export const httpLimits = {
    */
   strangers_bodies_bytes_max: 32 * 1024 * 1024,
   stranger_bodies_bytes_max: 8 * 1024 * 1024,
-  /** The number of reusable buffers for large bodies in one front. Each has `body_bytes_max` bytes. */
+  /** The number of reusable buffers for large bodies in one front. Each buffer has `body_bytes_max` bytes. */
   reused_bodies_max: 32,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,

@@ -166,8 +166,8 @@ class Server implements HttpServer {
     const { time } = this.context;
     this.context.closing = true;
     if (this.socket) {
-      // Closes directly after the event loop has accepted waiting connections, because the kernel resets the
-      // connections that were not accepted.
+      // Lets the event loop accept waiting connections first, because the kernel resets the connections that were not
+      // accepted.
       await new Promise<void>((resolve) => time.soon(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;

@@ -151,7 +151,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     if (present !== null) return present;
     if (!createUsers) return fail('account_missing');
     const named = claims.name ?? claims.given_name ?? claims.preferred_username;
-    // Asks the provider for the name, because many providers put it only into a separate answer.
+    // Asks the provider for the name, because many providers put the name only into a separate answer.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
     const takeBack = await count();
     const made = await store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 export interface GitObject {
   readonly id: string;
   readonly type: string;
-  /** The path at which the object first appears in the history. The name of a tag for tags, and '' for commits. */
+  /** The path at which the object first appears in the history. For a tag, the name of the tag. For a commit, ''. */
   readonly path: string;
 }
 

@@ -13,7 +13,7 @@ export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** The length of the warm-up in seconds. It uses the same rate, and its latencies are not recorded. */
+  /** The length of the warm-up in seconds. The warm-up uses the same rate, and its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
   readonly salt: string;

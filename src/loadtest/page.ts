@@ -26,7 +26,7 @@ type Cell = string | { readonly html: string } | number;
 const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
   `<${tag}${numeric ? ' class="n"' : ''}>${typeof value === 'object' ? value.html : safe(String(value))}</${tag}>`;
 
-/** Renders a table. The first `texts` columns contain text, and the others contain numbers. */
+/** Renders a table. The first `texts` columns contain text, and the other columns contain numbers. */
 function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[], texts: number): string {
   const line = (cells: readonly Cell[], tag: 'td' | 'th') =>
     `<tr>${cells.map((value, i) => cell(value, tag, i >= texts)).join('')}</tr>`;

@@ -5,8 +5,8 @@
 import type { Results, ScenarioResult } from './results.js';
 
 /**
- * Above this share of the machine's CPU time for other programs, results are not reliable. Interrupts that belong to the
- * run count as other programs too.
+ * If other programs use more than this share of the machine's CPU time, results are not reliable. Interrupts that
+ * belong to the run count as other programs too.
  */
 export const taken_share_max = 0.15;
 

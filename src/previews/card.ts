@@ -6,8 +6,8 @@ import type { HeadFields } from './head.js';
 import { previewLimits as limits } from './limits.js';
 
 /**
- * Matches separators of words, and characters that do not belong in a title. The latter are control characters and
- * format characters. A format character is invisible or changes the direction of a text.
+ * Matches separators of words, control characters and format characters. A format character is invisible or changes the
+ * direction of a text. Control characters and format characters do not belong in a title.
  */
 const blank = /[\s\p{Cc}\p{Zl}\p{Zp}\u2800]+/gu;
 const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g;

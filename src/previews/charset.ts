@@ -25,8 +25,8 @@ function labelIn(bytes: Buffer): string | undefined {
 }
 
 /**
- * Reads the fields of a page. If the page names no encoding, or an unknown one, the encoding is UTF-8. Invalid bytes
- * become U+FFFD.
+ * Reads the fields of a page. If the page names no encoding, or an unknown encoding, the encoding is UTF-8. Invalid
+ * bytes become U+FFFD.
  */
 export function readPage(bytes: Buffer, contentType: string): HeadFields {
   const decoder = decoderOf(charsetIn(contentType)) ?? decoderOf(labelIn(bytes)) ?? new TextDecoder();

@@ -202,7 +202,10 @@ async function reachRedis(connection: RedisServers, identity: Identity): Promise
 
 function logMemory(log: Logger, full: boolean, server: string): void {
   if (full)
-    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads are refused with 429, other calls continue');
+    log.warn(
+      { server },
+      'Redis is nearly out of memory: sends and uploads are refused with 429, other calls continue',
+    );
   else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted again');
 }
 

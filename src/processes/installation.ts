@@ -1,6 +1,6 @@
 /**
  * Checks the settings that must be equal on all nodes of an installation: partitions, keys and peppers. The first node
- * records them.
+ * records these settings.
  */
 import type { Config } from '../config/config.js';
 import { noteInstallation, readInstallation } from '../postgres/accounts/rotation.js';

@@ -8,8 +8,8 @@ export const processLimits = {
    */
   backlog_wait_ms_max: 2_000,
   /**
-   * How often a process reports to the operations page. After `node_silent_ms` without a report, it counts as silent.
-   * After `node_age_ms_max`, it counts as ended.
+   * How often a process reports to the operations page. After `node_silent_ms` without a report, the process counts as
+   * silent. After `node_age_ms_max`, the process counts as ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,

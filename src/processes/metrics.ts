@@ -1,6 +1,6 @@
 /**
- * Serves the status pages of a process: health, readiness and metrics. Fronts serve them on their own port, other roles
- * on METRICS_PORT.
+ * Serves the status pages of a process: health, readiness and metrics. Fronts serve these pages on their own port,
+ * other roles on METRICS_PORT.
  */
 
 import { version } from '../config/version.js';

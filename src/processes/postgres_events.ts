@@ -1,4 +1,4 @@
-/** Logs and counts two events: Postgres lost transactions, or another server replaced it. */
+/** Logs and counts two events: Postgres lost transactions, or another server replaced the Postgres server. */
 
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';

@@ -1,6 +1,6 @@
 /**
- * Opens the databases that the settings name, and checks the identity of each. Keeps the shard map from the control
- * database current.
+ * Opens the databases that the settings name, and checks the identity of each database. Keeps the shard map from the
+ * control database current.
  */
 
 import type { Config } from '../config/config.js';

@@ -11,7 +11,8 @@ import type { ApiRequest } from './request.js';
 export type Downloads = ReturnType<typeof createDownloads>;
 
 /**
- * Builds Content-Disposition. It contains an RFC 8187 file name, and a plain name for clients that do not support it.
+ * Builds Content-Disposition. It contains an RFC 8187 file name, and a plain name for clients that do not support RFC
+ * 8187.
  */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';

@@ -19,7 +19,8 @@ export const callLimits = {
   searches_per_person_waiting_max: 5,
   search_wait_ms_max: 5_000,
   /**
-   * How many test requests to webhooks one front sends in parallel, and how many more wait. An owner has one at a time.
+   * How many test requests to webhooks one front sends in parallel, and how many more wait. An owner has one test
+   * request at a time.
    */
   pings_at_once: 16,
   pings_waiting_max: 64,

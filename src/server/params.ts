@@ -63,7 +63,7 @@ function readEscape(bytes: Buffer, at: number): number {
 let memory = Buffer.alloc(0);
 
 /**
- * Returns a buffer of at least `bytes`. The next call overwrites the buffer. Because it is reused, large forms create
+ * Returns a buffer of at least `bytes`. The next call overwrites the buffer. Thanks to this reuse, large forms create
  * no garbage.
  */
 function scratch(bytes: number): Buffer {

@@ -1,4 +1,4 @@
-/** Limits the searches of one front, so that the searches of some people do not delay those of other people. */
+/** Limits the searches of one front, so that the searches of some people do not delay the searches of other people. */
 import type { Store } from '../store/store.js';
 import { callLimits as limits } from './limits.js';
 import { TimedTurns } from './timed_turns.js';

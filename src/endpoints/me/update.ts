@@ -9,7 +9,7 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s language, who may add the caller to groups, or who may start a chat with the caller. Bots see the language as `language_code`.',
+    'Sets the caller’s language. Also sets who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`.',
   params: z.object({
     language_code: optional(
       z

@@ -42,7 +42,7 @@ export const removeReactions = defineEndpoint({
   path: reactions,
   inRedis: true,
   summary: 'Removes one or all of the caller’s reactions from a post.',
-  // Refuses an empty emoji. Otherwise it would remove all reactions, like an absent emoji.
+  // Refuses an empty emoji. Otherwise an empty emoji would remove all reactions, like an absent emoji.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],

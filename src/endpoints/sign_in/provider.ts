@@ -14,7 +14,7 @@ import { newSession, signInWays, startedSignIn } from '../../wire/sign_in_result
 /** How long the browser keeps a started sign-in. The record itself expires after the same time. */
 const record_s_max = 600;
 
-/** With the prefix, browsers accept the cookie only from this host over HTTPS. */
+/** With this prefix, browsers accept the cookie only from this host over HTTPS. */
 const cookieName = ({ isSecure }: SignIn) => (isSecure ? '__Host-petrel-sign-in' : 'petrel-sign-in');
 
 /** Sends a result with the cookie of the started sign-in. An empty `record` removes the cookie. */

@@ -23,8 +23,8 @@ const formerParams = {
 };
 
 /**
- * Returns the permissions that older libraries send as parameters. If all of them are granted, polls are permitted too,
- * because such a call lifted a restriction before polls existed.
+ * Returns the permissions that older libraries send as parameters. If all these permissions are granted, polls are
+ * permitted too, because such a call lifted a restriction before polls existed.
  */
 function formerPermissions(
   given: { readonly [name in keyof typeof formerParams]?: boolean | undefined },

@@ -3,7 +3,10 @@ import { botSender, chatErrors, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
 import { chatId, messageIds } from '../../wire/schema.js';
 
-/** Deletes up to 100 messages in one script. Skips missing messages. Deletes none if one of them may not be deleted. */
+/**
+ * Deletes up to 100 messages in one script. Skips missing messages. Deletes no message if the bot is not allowed to
+ * delete one of them.
+ */
 export const deleteMessages = defineMethod({
   name: 'deleteMessages',
   effect: 'change',

@@ -97,8 +97,8 @@ const params = z.object({
 type Params = z.infer<typeof params>;
 
 /**
- * Returns when the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is too early,
- * too late, or set by both parameters.
+ * Returns the time at which the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is
+ * too early, too late, or set by both parameters.
  */
 function endOf(
   { open_period, close_date }: Params,

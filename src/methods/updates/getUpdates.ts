@@ -9,8 +9,8 @@ import { updateList } from '../../wire/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 
 /**
- * Waits for updates by long polling (behaviour §9). A newer poll ends an older poll of the same bot. With `consumer`, it
- * ends only an older poll of the same consumer.
+ * Waits for updates by long polling (behaviour §9). A newer poll ends an older poll of the same bot. With `consumer`, a
+ * newer poll ends only an older poll of the same consumer.
  */
 export const getUpdates = defineMethod({
   name: 'getUpdates',
