@@ -19,7 +19,10 @@ export interface CallOptions {
   /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
-  /** Called with the number of bytes of the body that were sent so far. A repeated call starts again. */
+  /**
+   * Called with the number of bytes of the body that were sent so far. The number starts again at 0 when the call is
+   * repeated.
+   */
   onProgress?: (bytes: number) => void;
 }
 

@@ -6,8 +6,8 @@ import { Cell } from './signal.js';
 import { scriptUrl } from './trusted_scripts.js';
 
 /**
- * The state of notifications. `none` means that the service or the browser does not support them. `blocked` means that
- * the person has blocked them in the browser.
+ * The state of notifications. `none` means that the service or the browser does not support notifications. `blocked`
+ * means that the person has blocked notifications in the browser.
  */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 

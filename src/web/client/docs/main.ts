@@ -3,7 +3,7 @@ import './docs.css';
 import { startSearch } from './search.js';
 import { startTheme } from './theme.js';
 
-// Closes the menu on a phone, where it would fill the screen.
+// Closes the menu on a phone, where the menu would fill the screen.
 if (matchMedia('(max-width: 800px)').matches)
   document.querySelector('.side details')?.removeAttribute('open');
 startTheme(document.querySelector('.theme'));

@@ -85,8 +85,8 @@ class Chats extends Signal {
   }
 
   /**
-   * Takes the first page of a list. Removes chats that belong on this page but are missing there, because the person
-   * has left them. Chats that come after the last chat of the page are on later pages.
+   * Takes the first page of a list. Removes chats that belong on this page but are missing there. The person has left
+   * such chats. Chats that come after the last chat of the page are on later pages.
    */
   #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
@@ -296,7 +296,9 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** The listeners that are called for every new or edited message. Pages that show whole messages use them. */
+/**
+ * The listeners that are called for every new or edited message. Pages that show whole messages use these listeners.
+ */
 export const messageListeners = new Set<(message: Message) => void>();
 /** The listeners that are called for every deleted message. */
 export const deletionListeners = new Set<(chat: number, message: number) => void>();
@@ -418,7 +420,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   for (const listener of messageListeners) listener(data);
 };
 
-/** Starts to follow all events. Returns the function that ends this. */
+/** Starts to follow all events. Returns the function that stops following them. */
 export function startChats(): () => void {
   void restoreDrafts();
   void takeOver((message) => historyOf(message.chat).restore(message));

@@ -29,8 +29,8 @@ export interface PressedKey {
 }
 
 /**
- * Returns the format that a key stands for. Uses the position of the key if the keyboard layout has no Latin letter
- * there.
+ * Returns the format that a key stands for. Uses the position of the key if the keyboard layout has no Latin letter on
+ * that key.
  */
 export function formatOfKey({
   key,

@@ -71,8 +71,8 @@ export class History extends Signal {
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
   /**
-   * The recent messages from the stream. If a page was requested before these messages arrived, it may contain older
-   * versions of them.
+   * The recent messages from the stream. If a page was requested before these messages arrived, the page may contain
+   * older versions of them.
    */
   readonly #streamed = new Map<number, StreamedMessage>();
   #again = false;

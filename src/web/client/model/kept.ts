@@ -150,8 +150,8 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 const lockOf = (window: string) => `petrel-window-${window}`;
 
 /**
- * Runs `work` when the window is closed. In a browser without locks, runs `work` immediately, because such a browser
- * cannot detect that a window was closed.
+ * Runs `work` when the given window is closed. In a browser without locks, runs `work` immediately, because such a
+ * browser cannot detect that a window was closed.
  */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();

@@ -7,7 +7,7 @@ import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
 /**
  * The preview of each link that was requested, by message and link. Null if the link has no preview. Messages do not
- * share previews, because the service may choose a link of the message that differs from the one in `linkOf`.
+ * share previews, because the service and `linkOf` may choose different links of a message.
  */
 const kept = new Map<string, LinkPreview | null>();
 const kept_max = 1_000;

@@ -195,7 +195,7 @@ class Reader {
     else this.#places.set(mark, [at]);
   }
 
-  /** Returns the index of the last of these marks that is open, or -1. */
+  /** Returns the index of the last open mark among these marks, or -1. */
   #last(...marks: string[]): number {
     return Math.max(...marks.map((mark) => this.#places.get(mark)?.at(-1) ?? -1));
   }
@@ -354,8 +354,8 @@ function plain(text: string, { isProtected }: Form): string {
 
 function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
   const mark = type === 'pre' ? '```' : '`';
-  // A bot may name any language. Replaces the characters that marks cannot express, because they must not become text
-  // of the message.
+  // A bot may name any language. Replaces the characters that marks cannot express, because such characters must not
+  // become text of the message.
   const name = language.replace(/[\n`]/g, ' ').trim();
   const [before, after] = type === 'pre' ? [`${mark}${name}\n`, `\n${mark}`] : [mark, mark];
   if (!hasBraces) return `${before}${text}${after}`;

@@ -1,5 +1,5 @@
 /**
- * Holds posts and their reactions. The posts page and the chat share them, so that both show the same numbers. One
+ * Holds posts and their reactions. The posts page and the chat share this data, so that both show the same numbers. One
  * event stream follows the posts in view. The stream is opened again when other posts come into view.
  */
 import { call, get } from '../api.js';

@@ -2,7 +2,7 @@
 import { Signal } from '../signal.js';
 import { t } from '../words.js';
 
-/** The types in order of preference. Other browsers play the first two, and Safari records only the last. */
+/** The types in order of preference. Other browsers play the first two types. Safari records only the last type. */
 const types = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4;codecs=mp4a.40.2'];
 const bits_per_s = 32_000;
 /** The maximum length of a recording. Such a recording has about 3.6 MB. */

@@ -15,7 +15,7 @@ export interface Found {
 const type_ms = 300;
 const page = 20;
 /**
- * Because a page can be empty, loads up to this many pages until one has messages. After that, the person decides
+ * Because a page can be empty, loads up to this many pages until a page has messages. After that, the person decides
  * whether to load more.
  */
 const empty_pages_max = 20;

@@ -1,4 +1,4 @@
-/** Loads lists in pages. Each page replaces the previous one, so a long list never fills the memory of the browser. */
+/** Loads lists in pages. Each page replaces the previous page, so a long list never fills the memory of the browser. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, reasonOf } from './api.js';
 

@@ -88,7 +88,7 @@ export interface Loaded {
   failure: string;
 }
 
-/** Loads a range. Later loads only the new points if the range is an hour, and all points if it is longer. */
+/** Loads a range. Later loads only the new points if the range is an hour, and all points if the range is longer. */
 export function useHistory(range: HistoryRange, paused: boolean): Loaded {
   const [loaded, setLoaded] = useState({ range, history: null as History | null, failure: '' });
   const latest = useRef(loaded);

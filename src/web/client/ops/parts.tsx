@@ -187,7 +187,7 @@ interface ConfirmedProps {
   question: string;
   yes: string;
   busy: boolean;
-  /** Whether the action takes something away. If so, the buttons show this. */
+  /** Whether the action removes something. The buttons then look like a warning. */
   danger?: boolean;
   act: () => void;
 }

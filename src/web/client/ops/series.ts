@@ -16,7 +16,7 @@ export interface Line {
   values: Array<number | null>;
 }
 
-/** The points of a range in order, and the Unix time in ms of the first. Missing points are null. */
+/** The points of a range in order, and the Unix time in ms of the first point. Missing points are null. */
 export interface Past {
   start: number;
   step: number;

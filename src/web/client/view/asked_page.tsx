@@ -1,4 +1,6 @@
-/** Opens pages of bots that learn who opened them: a Web App in a frame, and any other page in a new tab. */
+/**
+ * Opens pages of bots. Such a page learns who opened it. A Web App opens in a frame, and any other page in a new tab.
+ */
 import { lazy, type ReactNode, useState } from 'react';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';

@@ -146,7 +146,7 @@ function Results({ list, query, openMenu }: ResultsProps) {
   );
 }
 
-/** Shows the title of the list, and the links to other pages or out of the archive. */
+/** Shows the title of the list, and links to other pages. In the archive, shows the way back to the list of chats. */
 function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
   const state = useCell(connected);
   const back = useRef<HTMLAnchorElement>(null);

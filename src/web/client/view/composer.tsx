@@ -441,7 +441,7 @@ function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
 /** Whether the browser can record. On a page that is not secure, `mediaDevices` is missing. */
 const canRecord = () => 'MediaRecorder' in window && navigator.mediaDevices !== undefined;
 
-/** Records a voice message in place of the row of the composer. */
+/** Shows the recorder of voice messages in place of the row of the composer. */
 function VoiceRow({ chat, replyTo, done, sent, close }: ComposerProps & { close: () => void }) {
   const send = ({ file, seconds }: VoiceFile) => {
     const draft = { text: '', files: [file], seconds, replyTo: replyTo ?? undefined };

@@ -7,7 +7,7 @@ import { isCovered } from './ui.js';
 
 const isFolder = (item: DataTransferItem) => item.webkitGetAsEntry()?.isDirectory === true;
 
-/** Returns the dropped or pasted files. If a folder is among them, shows a note and returns no file. */
+/** Returns the dropped or pasted files. If a folder is among the files, shows a note and returns no file. */
 function filesOf(data: DataTransfer): File[] {
   if (![...data.items].some(isFolder)) return [...data.files];
   say(t('attach_folder'));

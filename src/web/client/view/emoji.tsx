@@ -56,7 +56,7 @@ const groups: Readonly<Record<number, WordKey>> = {
   9: 'emoji_flags',
 };
 
-/** Maps an emoji to its words. The first word is the name, and the others are search words. */
+/** Maps an emoji to its words. The first word is the name, and the other words are search words. */
 type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
@@ -90,7 +90,7 @@ const inOwnWords: EmojiDataResolver = async (code, options) => {
   };
 };
 
-/** Returns how well an emoji matches a search: 0 for its exact name, higher for worse matches, 9 for none. */
+/** Returns how well an emoji matches a search: 0 for its exact name, higher for worse matches, 9 for no match. */
 function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): number {
   const name = label.toLocaleLowerCase();
   const words = name.split(/[^\p{L}\p{N}]+/u);

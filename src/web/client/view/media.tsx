@@ -205,7 +205,8 @@ function FileCard({ file }: { file: FileRef }) {
 }
 
 /**
- * Makes the browser find the length of a recording, so that people can seek in it. The file does not state the length.
+ * Makes the browser find the length of a recording, so that people can seek in the recording. The file does not state
+ * the length.
  */
 function findLength({ currentTarget: audio }: SyntheticEvent<HTMLAudioElement>): void {
   if (audio.duration !== Number.POSITIVE_INFINITY) return;

@@ -1,6 +1,6 @@
 /**
- * Shows locations, venues, contacts and dice in messages. Except for dice, these are cards that open the map or the
- * phone. `poll.tsx` shows polls.
+ * Shows locations, venues, contacts and dice in messages. All of these except dice are shown as cards. A card opens the
+ * map or the phone. `poll.tsx` shows polls.
  */
 
 import { useEffect, useState } from 'react';

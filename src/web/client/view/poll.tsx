@@ -26,7 +26,7 @@ const kindText = (poll: Poll) =>
       ? t('poll_quiz')
       : t(poll.is_anonymous ? 'poll_anonymous' : 'poll_named');
 
-/** Keeps the state of a poll. Reads it again while the poll is open and the page is visible. */
+/** Keeps the state of a poll. Reads the poll again while it is open and the page is visible. */
 function usePoll({ chat, message, poll }: PollProps) {
   const path = `/api/chats/${chat}/messages/${message}/poll`;
   const [present, setPresent] = useState(poll);
@@ -87,8 +87,8 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
 }
 
 /**
- * Returns the mark of an option in the results. It marks a correct answer, a wrong answer or the person's own vote. An
- * option may have no mark.
+ * Returns the mark of an option in the results. The mark shows a correct answer, a wrong answer or the person's own
+ * vote. An option may have no mark.
  */
 function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
   if (correct?.includes(id)) return 'correct';

@@ -85,8 +85,8 @@ export function Sessions() {
 }
 
 /**
- * Returns whether the session of this browser may be the only way into the account. This is so for people who signed up
- * by themselves, unless the service knows only accounts of an identity provider.
+ * Returns whether the session of this browser may be the only way into the account. This is the case for people who
+ * signed up by themselves, unless the service knows only accounts of an identity provider.
  */
 async function mayBeOnlyWay(): Promise<boolean> {
   const [{ sign_up, provider }, { items }] = await Promise.all([

@@ -58,7 +58,7 @@ async function demoPeople(): Promise<DemoPerson[]> {
   }
 }
 
-/** The default ways to sign in. They are used if the service offers no others or does not answer. */
+/** The default ways to sign in. They are used if the service offers no other ways or does not answer. */
 const tokenOnly: SignInWays = { sign_up: false };
 
 /** Finishes a sign-in if the identity provider has redirected the browser to this page. */

@@ -291,7 +291,7 @@ interface MenuProps {
 
 /**
  * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. When the menu
- * closes, the focus returns to the element that had it before.
+ * closes, the focus returns to the element that had the focus before.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);

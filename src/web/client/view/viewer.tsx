@@ -240,7 +240,7 @@ export default function Viewer({ items, first, close }: ViewerProps) {
     dialog.current?.showModal();
     dialog.current?.focus();
   }, []);
-  // When the viewer closes, the browser returns the focus to the element that had it before.
+  // When the viewer closes, the browser returns the focus to the element that had the focus before.
   const end = () => dialog.current?.close();
   const step = (by: number) => {
     const next = at + by;
