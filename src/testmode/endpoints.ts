@@ -81,7 +81,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: worlds,
     summary:
-      'Makes a world: a bot with its token, people with direct chats with the bot, and, on request, a public group and channel with the bot as an administrator.',
+      'Makes a world: a bot with its token, and people with direct chats with the bot. On request, the world also has a public group and a public channel, with the bot as an administrator.',
     params: z.object({
       people: optional(json(peopleNames)),
       group: optional(boolean),

@@ -69,7 +69,7 @@ async function removeLeftovers(root: string): Promise<void> {
   for (const name of readdirSync(root)) {
     const home = join(root, name);
     if (!name.startsWith(prefix) || !isOwn(home)) continue;
-    // Keeps a folder without a lock, because it belongs to a server that is just starting.
+    // Keeps a folder without a lock, because such a folder belongs to a server that is just starting.
     if (readIfThere(join(home, 'lock')) === undefined || lock(home) === undefined) continue;
     await clear(home);
     rmSync(home, { recursive: true, force: true });

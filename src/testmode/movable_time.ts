@@ -66,7 +66,7 @@ export class MovableTime extends Time {
     this.#real.soon(work);
   }
 
-  /** The clock of Redis itself is not moved, so its answer is too early by the time that was added. */
+  /** The clock of Redis itself is not moved, so the time in its answer is too early by the added time. */
   override follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     return super.follow([seconds, String(Number(micros) + this.#addedMs * 1_000)], sentMs, gotMs);
   }

@@ -56,8 +56,8 @@ export type RedisClient = Pick<RedisConnection['client'], 'eval'>;
 export const moveRedis = (client: RedisClient, ms: number) => client.eval(moveScript, 0, ms);
 
 /**
- * Replaces the clock of an empty database. Migrations and statements call `now()` without a schema. They call this
- * function, because its schema `public` comes first in the search path.
+ * Replaces the clock of an empty database. Migrations and statements call `now()` without a schema. Such calls reach
+ * this function, because its schema `public` comes first in the search path.
  */
 const movedClock = `
 create table test_clock (added interval not null);

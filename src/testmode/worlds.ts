@@ -1,6 +1,6 @@
 /**
- * Makes worlds. A world is one bot with its token, some people with direct chats with the bot, and, on request, a group
- * and a channel. Worlds share no account and no chat.
+ * Makes worlds. A world is one bot with its token, and some people with direct chats with the bot. On request, the
+ * world also has a group and a channel. Worlds share no account and no chat.
  */
 
 import { fail } from '../errors.js';
