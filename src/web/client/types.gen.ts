@@ -997,7 +997,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, it also means that the name or the avatar of the bot changed. Read the chat again. */
+/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, the event also means that the name or the avatar of the bot changed. Read the chat again. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
