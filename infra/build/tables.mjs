@@ -19,7 +19,7 @@ function allowed(schema) {
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** Returns a default as an operator would write it. Only the default of a rate is not a plain value. */
+/** Returns the default of a setting as an operator would write it. Only the default of a rate is not a plain value. */
 const shown = (fallback) =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback)
