@@ -83,9 +83,9 @@ async function answerOf({ child }: Program<IdleWord>, message: IdleTask | 'state
 }
 
 /**
- * Measures one kind on new fronts, so that no kind uses memory that an earlier kind has left. Opens the clients of each
- * front in two halves. The memory is that of the second half, because the first half also grows the young generation of
- * V8 to its full size, which does not depend on the number of clients.
+ * Measures one kind of client on new fronts, so that no kind reuses the memory of an earlier kind. Opens the clients of
+ * each front in two halves. Measures the memory of the second half only. The first half also grows the young generation
+ * of V8 to its full size, whatever the number of clients.
  */
 async function measureKind(service: Service, tokens: readonly string[], kind: Kind) {
   const { clients, repeats, pathOf } = kind;
