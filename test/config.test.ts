@@ -34,7 +34,7 @@ describe('WEBHOOK_ALLOW_CIDRS', () => {
   });
 });
 
-test('WEBHOOK_SIGNING_KEYS is 1 to 4 different keys of 32 bytes', () => {
+test('WEBHOOK_SIGNING_KEYS must contain 1 to 4 different keys of 32 bytes', () => {
   const keys = Array.from({ length: 5 }, (_, i) => Buffer.alloc(32, i).toString('base64url'));
   const read = (text: string) => readConfig({ WEBHOOK_SIGNING_KEYS: text }).WEBHOOK_SIGNING_KEYS;
   expect(readConfig({}).WEBHOOK_SIGNING_KEYS).toBeUndefined();
@@ -89,7 +89,7 @@ describe('settings of the identity provider are checked', () => {
   const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
   const url = 'https://id.example/keys';
 
-  test('settings of the identity provider are refused if a required one is missing', () => {
+  test('settings of the identity provider are refused if a required setting is missing', () => {
     expect(providerOf(readConfig({}))).toBeUndefined();
     expect(providerOf(readConfig({ ...said, JWT_JWKS_URL: url }))).toEqual({
       ...{ source: { url }, issuer: said.JWT_ISSUER, audience: 'petrel' },

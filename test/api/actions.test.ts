@@ -38,7 +38,7 @@ const refusal = async (who: TestUser, chat: number, action?: string) => {
   return [status, body.description];
 };
 
-test('the others in a group or a chat of two people see who shows which action, and nothing is stored', async () => {
+test('the other members of a group or a chat of two people see who shows which action, and no action is stored', async () => {
   const [group, chat] = [await service.newGroup(ann, 'Team', [ben]), await openChat(ann, ben)];
   const [own, others] = [await listen(ann), await listen(ben, 1)];
   await resultOf(show(ann, group));

@@ -66,7 +66,7 @@ test.each<[name: string, line: () => string, headers: () => string[], answer: nu
   expect(await status(await send(line(), ...upload, ...headers()))).toBe(answer);
 });
 
-test('uploads of unauthenticated clients do not increase the memory of a front', async () => {
+test('uploads by unauthenticated clients do not increase the memory use of a front', async () => {
   const { pid } = service.fronts[0];
   const residentMiB = () =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;

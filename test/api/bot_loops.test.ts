@@ -83,7 +83,7 @@ const texts = async (chat = group): Promise<Array<string | undefined>> =>
     .flatMap(({ text }: Message) => (text === undefined ? [] : [text]))
     .reverse();
 
-test("two echo bots that poll in one group each answer a person's message once", async () => {
+test("if two echo bots poll in one group, each bot answers a person's message once", async () => {
   /** Answers every message, like a bot that filters nothing. */
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
@@ -156,7 +156,7 @@ test('a bot receives service messages in groups, and channel posts by other bots
   await received(b, said('a post'));
 });
 
-test('two bots that each repeat their pin after every pin by others stop after one pin', async () => {
+test('if two bots each pin a message again after every pin by others, each bot stops after one pin', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -223,7 +223,7 @@ const calm = async () => {
       .toBe(0);
 };
 
-test("when two webhook bots share a group, each answers a person's message once", async () => {
+test("if two webhook bots share a group, each bot answers a person's message once", async () => {
   await hook();
   await say('hello');
   await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);

@@ -71,7 +71,7 @@ async function loseChats(): Promise<void> {
   client.disconnect();
 }
 
-test('pinned chats come first, the latest pin first, and every page size shows each chat once', async () => {
+test('the chat list shows pinned chats first, the latest pin first, and shows each chat once for every page size', async () => {
   const pins = [group(-1), group(2), group(-2)];
   for (const id of pins) await pin(id);
   // A pinned chat keeps its position.

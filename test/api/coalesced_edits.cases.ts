@@ -76,7 +76,7 @@ async function expectOneASecond(chat_id: number, id: number): Promise<void> {
   }
 }
 
-test('50 edits in two seconds on two fronts are all accepted, one per second is stored, and the last text remains', async () => {
+test('all 50 edits within two seconds on two fronts are accepted, but only one edit per second is stored, and the last text remains', async () => {
   const message_id = await send(user.id);
   const answers: Answer[] = [];
   const began = performance.now();

@@ -92,7 +92,7 @@ describe('§4.3.1: forwards keep attribution, media and text', () => {
     await refused('editMessageText', change, 400, "Bad Request: message can't be edited");
   });
 
-  test('a forward from a channel names the channel and the message, even when it is forwarded again', async () => {
+  test('a forward of a channel post names the channel and the post, even when the forward is forwarded again', async () => {
     const { message_id, date } = await send(channel);
     const first = await result('forwardMessage', { chat_id: user.id, from_chat_id: channel, message_id });
     const origin = {
@@ -162,7 +162,7 @@ describe('§4.3.2: copies do not name their source', () => {
     expect(await copy((await result('forwardMessage', params)).message_id)).toMatchObject({ text: 'hello' });
   });
 
-  test('a copy gets the keyboard given in the call, or no keyboard if the given one is empty', async () => {
+  test('a copy gets the keyboard given in the call, or no keyboard if the given keyboard is empty', async () => {
     const of = (data: string) => ({ inline_keyboard: [[{ text: 'b', callback_data: data }]] });
     const { message_id } = await send(group, { reply_markup: of('old') });
     expect((await copy(message_id, { reply_markup: of('new') })).reply_markup).toEqual(of('new'));

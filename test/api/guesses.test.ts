@@ -65,7 +65,7 @@ test('a client gets 429 after a burst of wrong tokens, counted over all fronts',
   }
 });
 
-test('a call with a revoked token does not count as a guess', async () => {
+test('a call with a revoked token does not count as a guess of a token', async () => {
   const client = '192.0.2.3';
   const person = await service.newUser('person');
   const before = await service.newBot(owner, 'replaced');

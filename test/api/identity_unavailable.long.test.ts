@@ -19,7 +19,7 @@ afterAll(() => service?.stop());
 const call = (bot: TestBot, method: string, params: Readonly<Record<string, unknown>>, front = 0) =>
   resultOf(service.bot(bot, method, params, front));
 
-test('while Postgres is unavailable, setters of bot texts answer 503', async () => {
+test('while Postgres is unavailable, calls that set bot texts get 503', async () => {
   const bot = await service.newBot(owner, 'named');
   const path = `/api/me/bots/${bot.id}`;
   const texts = { name: { '': 'A', ru: 'Р' }, description: { '': 'D' }, short_description: { '': 'S' } };

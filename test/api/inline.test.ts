@@ -374,7 +374,7 @@ describe('answers are refused', () => {
     expect((await answer(question, [], more)).body).toEqual(bad(why));
   });
 
-  test('a query stays open if another bot answers it, and a second answer is refused', async () => {
+  test('an inline query stays open if another bot tries to answer the query, and a second answer is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
     // The person waits for the answer only for 7 s.
     const asking = ask(ann, 'open');
@@ -526,7 +526,7 @@ describe('cached answers', () => {
   }, 120_000);
 });
 
-test('a result is sent only if the person may send messages of this kind', async () => {
+test('an inline result is sent only if the person may send messages of the same kind', async () => {
   const members = `/api/chats/${group}/members`;
   const { shown } = await asked(ben, 'rights', [article('r')]);
   const rights = { can_restrict_members: true };

@@ -271,7 +271,7 @@ test('a banned person who opens an invite link gets 403', async () => {
   }
 });
 
-test('invite link methods answer refused calls with the error texts that libraries expect', async () => {
+test('refused calls of invite link methods get the error texts that libraries expect', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const refused = async (method: string, params: Params, text: string) =>

@@ -195,7 +195,7 @@ describe('invalid tokens of the identity provider are refused', () => {
   });
 });
 
-test('when a token of the identity provider expires, its streams end and the cached token is refused', async () => {
+test('when a token of the identity provider expires, the event streams of the token end and the cached token is refused', async () => {
   await known('sub|cay');
   const ending = await sign(claimsOf('sub|cay', { exp: seconds() - limits.jwt_leeway_ms / 1_000 + 3 }));
   const stream = await request(`${service.fronts[0].url}/api/stream`, {

@@ -43,7 +43,7 @@ const send = (text: string, more = {}) =>
 const shown = async (text: string, more = {}) =>
   resultOf(preview(alice, bot.id, (await send(text, more)).message_id));
 
-test('a message of a bot or a person shows the first page that it links to', async () => {
+test('a message of a bot or a person shows a preview of the first page that the message links to', async () => {
   const found = { host: `127.0.0.1:${pages.port}`, description: 'About it' };
   const link = `<a href="${urlOf('a')}">this</a> and ${urlOf('b')}`;
   expect(await shown(link, { parse_mode: 'HTML' })).toEqual({
@@ -58,7 +58,7 @@ test('a message of a bot or a person shows the first page that it links to', asy
   expect(asked).toEqual(['/a', '/c']);
 });
 
-test('an edited message shows the page of its new link', async () => {
+test('an edited message shows a preview of the page of its new link', async () => {
   const { message_id } = await send(urlOf('before'));
   await resultOf(
     service.bot(bot, 'editMessageText', { chat_id: alice.id, message_id, text: urlOf('after') }),
@@ -68,7 +68,7 @@ test('an edited message shows the page of its new link', async () => {
   });
 });
 
-test('a message without a link, with an internal address or without a text shows no page', async () => {
+test('a message without a link, with an internal address or without a text shows no link preview', async () => {
   for (const text of ['no link', 'https://127.0.0.2/', 'https://localhost:1/', 'http://127.0.0.1:80/'])
     expect(await shown(text)).toEqual({});
   const { message_id } = await resultOf(
@@ -98,7 +98,7 @@ describe('link_preview_options', () => {
       expect((await send('x', { link_preview_options: none })).link_preview_options).toBeUndefined();
   });
 
-  test('the options can turn the preview off, and can name another page', async () => {
+  test('link preview options can turn the preview off, and can name another page', async () => {
     expect(await shown(urlOf('off'), { link_preview_options: { is_disabled: true } })).toEqual({});
     expect(await shown(urlOf('off'), { disable_web_page_preview: 'true' })).toEqual({});
     const both = { disable_web_page_preview: true, link_preview_options: { show_above_text: true } };
@@ -154,7 +154,7 @@ describe('LINK_PREVIEWS=0', () => {
     plain = running;
   });
 
-  test('a request for a link preview is refused with the reason that previews are off', async () => {
+  test('while link previews are off, requests for a preview are refused with this reason', async () => {
     const user = await plain.newUser('reader');
     const group = await plain.newGroup(user, 'Readers', []);
     const sent = await resultOf(plain.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'x' }));

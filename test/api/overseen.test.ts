@@ -188,7 +188,7 @@ test('the state of a bot has its owner, queues, outcomes and limits, but no secr
   expect((await shown()).queues[0].webhook_host).toBeUndefined();
 });
 
-test('rates are computed from the newest attempts if the last hour had too many attempts', async () => {
+test('rates are computed from the newest delivery attempts if the last hour had too many attempts', async () => {
   const busy = await service.newBot(owner, 'busy');
   // 1,200 failures, one each second, and 30 older ones outside of the hour.
   await change(

@@ -225,7 +225,7 @@ longTest(
   60_000,
 );
 
-test('nobody can take a reserved username until an operator releases it', async () => {
+test('nobody can take a reserved username until an operator releases the username', async () => {
   const names = '/api/admin/reserved_usernames';
   const username = `Kept_${bot.id}_bot`;
   const reserve = (name: string) => service.app(operator, 'POST', names, { username: name });

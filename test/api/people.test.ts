@@ -332,7 +332,7 @@ test('strangers together can open a limited number of chats with one person per 
   await open(ann, ben);
 });
 
-test('after others have opened the maximum number of chats with a person, only the person can open more', async () => {
+test('after strangers have opened the maximum number of chats with a person, only this person can open more chats', async () => {
   await storeChats(limits.chats_opened_by_others_max, { peer: ben.id, stranger: false });
   expect(await refusal(app(ann, 'POST', `/api/people/${ben.username}/chat`))).toEqual(closed);
   expect((await open(ben, ann)).user_id).toBe(ann.id);

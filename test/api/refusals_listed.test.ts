@@ -46,7 +46,7 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
 describe.each(rules)('every method that %s documents the refusals of this group', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('at least two methods are in the group', () => expect(own.length).toBeGreaterThan(1));
+  test('the group of this test contains at least two methods', () => expect(own.length).toBeGreaterThan(1));
 
   test.each(own.map((method) => [method.name, method] as const))(
     '%s documents the refusals',

@@ -168,7 +168,7 @@ test('the post of an author who lost the right to post fails, and is scheduled a
   await expect.poll(() => textsIn()).toEqual(['By Ben']);
 });
 
-test('a post cannot be changed during an attempt, and is tried again afterwards', async () => {
+test('a scheduled post cannot be changed while an attempt to publish it runs, and is tried again later', async () => {
   const { id } = await schedule('Late');
   await sql(
     "update scheduled_posts set tried_at = now(), next_at = now() + interval '1 h' where id = $1",
@@ -183,7 +183,7 @@ test('a post cannot be changed during an attempt, and is tried again afterwards'
   await expect.poll(() => listed()).toEqual([]);
 });
 
-test('a post is not tried again if its first attempt is so old that the outcome is unknown', async () => {
+test('a scheduled post is not tried again if its first attempt is so old that the outcome is unknown', async () => {
   const { id } = await schedule('Unknown');
   await sql(
     "update scheduled_posts set tried_at = now() - interval '24 h', next_at = now() where id = $1",
@@ -243,7 +243,7 @@ test('scheduled posts are exported, and are deleted with the account', async () 
   expect(await sql('select 1 from scheduled_posts where user_id = $1', ann.id)).toEqual([]);
 });
 
-test('a corrupt row fails alone, and the other due posts are published', async () => {
+test('if the row of a scheduled post is corrupt, only this post fails, and the other due posts are published', async () => {
   const made = [];
   for (const text of ['First', 'Second', 'Third']) made.push((await schedule(text)).id);
   const [, corrupt] = made;

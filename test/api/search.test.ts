@@ -84,7 +84,7 @@ test('a search finds captions and the names of files, and no other parts of a me
     expect(await idsOf(inChat(ann, query))).toEqual([]);
 });
 
-test('deleted and earlier texts are not found, even before Postgres has the change', async () => {
+test('deleted and earlier texts are not found, even before Postgres has stored the deletion or the edit', async () => {
   const gone = await say('okapi one');
   const changed = await say('okapi two');
   await written(group, 'okapi two');

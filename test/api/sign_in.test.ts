@@ -96,13 +96,13 @@ describe('provider sign-in', () => {
     expect(rows).toEqual([{ issuer: provider.issuer, user_id: String(user.id) }]);
   });
 
-  test('a sign-in that began on one front ends on another', async () => {
+  test('a sign-in can begin on one front and finish on another front', async () => {
     const { url, cookie } = await beginSignIn(service, 0);
     const answer = await visitProvider(url, 'dave');
     expect((await finishSignIn(service, cookie, answer, 1)).status).toBe(200);
   });
 
-  test('the browser goes to the provider with PKCE, state, nonce and the exact redirect URI', async () => {
+  test('the address of the provider contains PKCE, state, nonce and the exact redirect URI', async () => {
     const { body, ...answer } = await callOpenly(service, 'POST', '/api/sign_in/provider', {});
     const { origin, searchParams } = new URL(body.result.url);
     expect(origin).toBe(provider.issuer);
@@ -197,7 +197,7 @@ describe('provider sign-in', () => {
     expect((await resultOf(signInAs(service, 'ivan-at-work'))).user.id).toBe(ivan.id);
   });
 
-  test('ending a session closes its stream, on every front, and leaves the others', async () => {
+  test('ending a session closes the event stream of this session on every front, and the other sessions stay valid', async () => {
     const first = await resultOf(signInAs(service, 'judy', 0));
     const second = await resultOf(signInAs(service, 'judy', 1));
     const ended = new Promise((resolve) => {
@@ -285,7 +285,7 @@ describe('a refused sign-in changes nothing', () => {
     await refused(403, unconfirmed, () => finishSignIn(service, mine.cookie, stolen.toString()));
   });
 
-  test('an answer that names another provider or none is refused (mix-up)', async () => {
+  test('a sign-in is refused if the answer names another provider or no provider, which prevents mix-up attacks', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = new URLSearchParams(await visitProvider(url, 'mallory'));
     const before = provider.requested.length;
@@ -426,7 +426,7 @@ describe('with other settings', () => {
     expect(searchParams.get('redirect_uri')).toBe('https://petrel.example/app');
   });
 
-  test('names are read from `userinfo`, if the ID token has none', async () => {
+  test('names are read from `userinfo` if the ID token contains no names', async () => {
     const plain = await startProvider(baseUrl, { namesInToken: false });
     try {
       const other = await startFront(plain.settings);

@@ -74,7 +74,7 @@ describe('with SIGN_UP=open', () => {
     expect((await signUp('after_refusals', from('192.0.2.40'))).status).toBe(200);
   });
 
-  test('a sign-up is refused if its content type is one that pages of other origins can send', async () => {
+  test('a sign-up is refused if pages of other origins can send its content type', async () => {
     const body = JSON.stringify({ first_name: 'Ann', username: 'ann_other' });
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain;application/json'])
       await refused(400, 'Bad Request', () =>

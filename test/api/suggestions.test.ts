@@ -39,7 +39,7 @@ test('suggestions name the public bots and chats that exist, in the order of the
   expect(await list(ivan)).toEqual([channel, { ...guide, about: 'Планирует прогулки' }]);
 });
 
-test('a person who signs up finds the management bot in their list, in their language', async () => {
+test("a person who signs up finds the management bot in the chat list, with a message in the person's language", async () => {
   const ivan = await signUp('ivan_second', 'ru');
   const chats = () => itemsOf(service.app(ivan, 'GET', '/api/chats'));
   await expect.poll(chats).toMatchObject([{ username: 'petrelbot', unread_count: 1 }]);

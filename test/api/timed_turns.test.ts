@@ -62,7 +62,7 @@ test('accounts with long calls get at most half of the slots, so other accounts 
   expect(await Promise.all([...calls, other])).toEqual(['busy 1', 'busy 2', 'busy 3', 'busy 4', 'other']);
 });
 
-test('a call of another account begins before earlier calls of accounts with long calls', async () => {
+test('a call of an account with short calls begins before earlier calls of accounts with long calls', async () => {
   const made = makeTurns({ atOnce: 1 });
   const { time, call, running, end } = made;
   await tire(made, [1]);

@@ -178,7 +178,7 @@ longTest(
   },
 );
 
-test('a report contains no token, even if the server repeats the path of the call that deletes messages', async () => {
+test('a report contains no token, even if an error text of the server contains the request path with the token', async () => {
   const { bot, options } = await openScene();
   const proxy = await startFaultyProxy(service.fronts[0].url, ({ method, status, body }) =>
     method === 'deleteMessages'

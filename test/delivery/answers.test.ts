@@ -36,7 +36,7 @@ function answersOn(node: TestNode): OnAnswer {
   return (bot, delivery, { body }) => run(bot, delivery, body);
 }
 
-test('an update that is delivered again does not repeat a call that its first answer requested', async ({
+test('if an update is delivered again, a call that the first webhook answer requested does not run again', async ({
   onTestFinished,
 }) => {
   let arrived = 0;

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a worker that cannot park updates loses none of them, even if an earlier delivery fails too', async ({
+test('a worker loses no updates if Redis is unavailable while the worker parks updates, even if an earlier delivery fails too', async ({
   onTestFinished,
 }) => {
   let refuse = (_: number) => {};

@@ -105,7 +105,7 @@ test('a replay delivers signed and marked updates to a chosen route, and keeps t
   expect(world.front.errors).toEqual([]);
 });
 
-test('a replay from an id begins with this update, and leaves out kinds that the route does not take', async ({
+test('a replay from an id begins with the update of this id, and leaves out kinds that the route does not take', async ({
   onTestFinished,
 }) => {
   await startDeliver(onTestFinished);
@@ -265,7 +265,7 @@ test('a replay ends when its route is deleted', async ({ onTestFinished }) => {
   await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
 });
 
-test('kept updates are all replayed, are not kept a second time, and are deleted with the person and the bot', async ({
+test('all kept updates are replayed, are not kept a second time, and are deleted with the person and the bot', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker({
@@ -332,7 +332,7 @@ test('the deletion of a bot does not wait until all kept updates are deleted', a
   await expect.poll(kept).toBe(0);
 });
 
-test('updates to keep are buffered while Postgres is unavailable, and one owner gets at most half of the buffer', async () => {
+test('while Postgres is unavailable, updates for later replays are buffered, and one owner gets at most half of the buffer', async () => {
   const { bot, users, say } = await makeChats(world.front, 1);
   await say(0, 'one');
   const to = await keepBooks();

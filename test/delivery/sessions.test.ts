@@ -72,7 +72,9 @@ test('a webhook with another uploaded certificate does not resume the TLS sessio
   expect(resumed).not.toContain(true);
 });
 
-test('a TLS session is resumed only with the address with which it began', async ({ onTestFinished }) => {
+test('a TLS session is resumed only on a connection to the address with which the session began', async ({
+  onTestFinished,
+}) => {
   const { resumed, port } = await closing(onTestFinished, 'TLSv1.3', '0.0.0.0');
   const addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.1'];
   const resolver = { resolve: async () => [addresses.shift() as string] };

@@ -29,7 +29,7 @@ function compete(slots: Slots, owners: readonly number[], most = 100): number[] 
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
-test('an owner who starts later still gets slots, even if other owners take all the slots that they can get', () => {
+test('an owner whose deliveries start later still gets slots, even if other owners take as many slots as they can get', () => {
   const slots = createSlots(1_000);
   compete(slots, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   expect(takeAll(slots, 11)).toBeGreaterThan(10);
@@ -49,7 +49,7 @@ test('an owner with eleven queues gets at most half of the slots', () => {
   expect(takeAll(slots, 2)).toBeGreaterThan(80);
 });
 
-test('an owner with one queue gets about as many slots beside an owner of eleven queues as beside an owner of two', () => {
+test('an owner with one queue gets about as many slots if the other owner has eleven queues as if the other owner has two', () => {
   const beside = (queues: number) =>
     compete(createSlots(1_000), [...Array.from({ length: queues }, () => 1), 2]).at(-1) as number;
   expect(beside(2)).toBe(100);
@@ -79,7 +79,7 @@ test('owners take turns, and the queues of an owner are notified in order of arr
   expect(woken).toEqual(['a', 'd', 'b']);
 });
 
-test('a freed slot skips waiting queues that may not take it, and goes to a later queue of the same owner', () => {
+test('a freed slot skips waiting queues that may not take the slot, and goes to a later queue of the same owner', () => {
   const slots = createSlots(16);
   const held = Array.from({ length: 5 }, () => takeAll(slots, 1));
   expect(held).toEqual([3, 2, 1, 1, 1]);
@@ -91,7 +91,7 @@ test('a freed slot skips waiting queues that may not take it, and goes to a late
   expect(woken).toEqual([5]);
 });
 
-test('fetched bytes count twice against the room of their owner, and once against the room of other owners', () => {
+test('fetched bytes reduce the room of their owner by twice their number, and the room of other owners by their number', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
   expect([held.room(1), held.room(2)]).toEqual([400, 700]);

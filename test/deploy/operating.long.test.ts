@@ -164,7 +164,7 @@ async function rotate(): Promise<void> {
   for (const app of apps) await on(app, `${drop}\n${restart}`);
 }
 
-test('the procedures of operating.md fail no call and lose no data under load', {
+test('under load, the procedures in operating.md cause no failed call and no loss of data', {
   retry: 0,
   timeout: 900_000,
 }, async () => {

@@ -60,7 +60,7 @@ test('Redis under npm start still has its data after a stop and a new start', as
   expect(await use(second.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('after kill -9 Redis has all acknowledged writes and the same port', async () => {
+test('after kill -9, Redis has all acknowledged writes and the same port', async () => {
   const first = await start();
   let acknowledged = 0;
   const writer = use(first.url, async (redis) => {

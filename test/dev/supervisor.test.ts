@@ -164,7 +164,7 @@ test('the terminal shows only some warnings and errors of a role, and shortens t
   expect(lines[10]).toBe(`front: more in ${log.path}`);
 });
 
-test('a front is not killed if it waits for a stalled request while it shuts down', async () => {
+test('a front that waits for a stalled request during its shutdown is not killed', async () => {
   const log = new RoleLog('front', join(dir, 'front.log'), say);
   const draining = join(dir, 'draining.mjs');
   const drain_ms = 1_000;

@@ -164,7 +164,7 @@ test('the search index of the documentation has every method and endpoint once',
   );
 });
 
-test('the documentation site refuses POST, and answers 404 for unknown paths', async () => {
+test('the documentation site refuses POST, and returns 404 for unknown paths', async () => {
   expect((await get('/docs', 'HEAD')).statusCode).toBe(200);
   expect((await get('/docs', 'POST')).statusCode).toBe(405);
   for (const path of ['/docs/index.html', '/docs/../main.js', '/docs/none', '/docs/guides'])

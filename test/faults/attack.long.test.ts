@@ -146,7 +146,7 @@ const usedBytes = async () => {
 };
 
 test(
-  'R25: an account that attacks a front in every way simultaneously does not stop the bots of other accounts',
+  'R25: if one account attacks a front in every way at the same time, the bots of other accounts keep working',
   async () => {
     const [evil, good] = [await service.newUser('evil'), await service.newUser('good')];
     const [own, other] = [await service.newBot(evil, 'evil'), await service.newBot(good, 'good')];

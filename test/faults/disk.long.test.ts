@@ -77,7 +77,7 @@ async function fillUnderLoad(service: Service, disk: SmallDisk, during: () => Pr
 }
 
 test(
-  'R24: while the disk of Redis is full, calls answer 503 or 429, and no acknowledged message is lost',
+  'R24: while the disk of Redis is full, calls get 503 or 429, and no acknowledged message is lost',
   async ({ skip }) => {
     const disk = diskOrReason(64);
     if (disk === null) return skip(noMounts);

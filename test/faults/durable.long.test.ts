@@ -120,7 +120,7 @@ test.each(['always', 'everysec'] as const)(
 );
 
 test(
-  'without durable calls, losses of Redis lose acknowledged messages',
+  'if calls are not durable, acknowledged messages are lost when Redis loses its data',
   async () => {
     expect((await missingAfter(4, {}, { unflushed: true })).missing).toBeGreaterThan(0);
   },

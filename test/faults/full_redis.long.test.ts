@@ -209,7 +209,7 @@ test('while Redis uses over 85 % of its memory, uploads and calls that store mor
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
 });
 
-test('leaked tokens are blocked before the report is answered, even if Redis is full', async () => {
+test('leaked tokens are blocked before the leak report is answered, even if Redis is full', async () => {
   const { bot } = await startedBot('leaked');
   const guest = await service.newUser('leaky');
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });

@@ -207,7 +207,7 @@ async function replaceDuringRenewal({ service, front, proxy }: Late) {
 }
 
 test(
-  'a late reply to a lease renewal does not let a front accept the old token for longer',
+  'if the reply to a lease renewal is late, the front does not accept the old token for longer',
   async () => {
     const late = await startLate({});
     for (let round = 0; round < 3; round++) {

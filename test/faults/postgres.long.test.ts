@@ -77,7 +77,7 @@ const goals = (refusals: readonly unknown[], verdict: Verdict, rows: Comparison)
 ];
 
 test(
-  'R6: while Postgres is stopped, hot calls succeed and control operations answer 503',
+  'R6: while Postgres is stopped, hot calls succeed and control operations get 503',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
@@ -105,7 +105,7 @@ test(
 );
 
 test(
-  'R6: while Postgres is frozen, hot calls succeed, and a control operation succeeds late or answers 503',
+  'R6: while Postgres is frozen, hot calls succeed, and a control operation succeeds late or gets 503',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       async () => postgres.pause(),

@@ -250,7 +250,7 @@ test(
 );
 
 test(
-  'R13: without faults, a very large number of updates are each delivered once',
+  'R13: without faults, each of a very large number of updates is delivered once',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     onTestFinished(() => tally.close());

@@ -103,7 +103,7 @@ describe.each([
   }
 
   test(
-    'a standby serves a read only after it has replayed the data, so no read is stale',
+    'a standby serves a read only after it has replayed all earlier writes, so no read is stale',
     async () => {
       const first = await send('first');
       await send('second');

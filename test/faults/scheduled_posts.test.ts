@@ -18,7 +18,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('a post is published only once if a process is killed after it published the post and before it marked the post', async () => {
+test('a post is published only once, even if a process is killed after publishing the post and before marking it as published', async () => {
   const made = { type: 'channel', title: 'News' };
   const { id: channel } = await resultOf(service.app(ann, 'POST', '/api/chats', made));
   const path = `/api/chats/${channel}/scheduled_posts`;
@@ -48,7 +48,7 @@ test('a post is published only once if a process is killed after it published th
   expect(await texts()).toEqual(['Once']);
 });
 
-test('a published post counts as published even if its author is suspended before the post is marked', async () => {
+test('a published post counts as published even if its author is suspended before the post is marked as published', async () => {
   const made = { type: 'channel', title: 'Notes' };
   const author = await service.newUser('author');
   const { id: channel } = await resultOf(service.app(author, 'POST', '/api/chats', made));

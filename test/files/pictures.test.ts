@@ -226,7 +226,7 @@ test('pictures are processed one at a time, and owners take turns', async () => 
   expect(failures).toEqual([]);
 });
 
-test('a picture that waits too long for its turn is refused, and the next one is processed', async () => {
+test('a picture that waits too long for its turn is refused, and the next picture is processed', async () => {
   const first = refusal('avatar', good.png as Buffer);
   const second = refusal('avatar', good.png as Buffer);
   await time.advance(limits.picture_wait_ms_max + 1);

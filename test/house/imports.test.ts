@@ -247,7 +247,7 @@ test('no method or endpoint imports another method or endpoint', () => {
   expect(unlisted).toEqual([]);
 });
 
-test('only commands and operations import processes, and no file imports main', () => {
+test('only files in commands, operations and processes import from processes, and no file imports main.ts', () => {
   const runs = ['commands', 'operations', 'processes'];
   const wrong = imports.filter(
     ({ from, to }) => folderOf(to) === 'processes' && !ownLimits.test(to) && !runs.includes(folderOf(from)),
@@ -256,7 +256,7 @@ test('only commands and operations import processes, and no file imports main', 
   expect(listed(imports.filter(({ to }) => to === 'main.ts'))).toEqual([]);
 });
 
-test('files with limits import nothing', () => {
+test('files that define limits import nothing', () => {
   expect(listed(imports.filter(({ from }) => ownLimits.test(from)))).toEqual([]);
 });
 

@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const text = readFileSync(`${root}test/simulate/mutations.json`, 'utf8');
 const mutations = JSON.parse(text) as ReadonlyArray<{ readonly name: string; readonly changes: Change[] }>;
 
-test('the text that a planted defect replaces occurs exactly once in its file', () => {
+test('each planted defect replaces a text that occurs exactly once in its file', () => {
   expect(mutations.length).toBeGreaterThan(20);
   const unfit = mutations.flatMap(({ name, changes }) =>
     changes

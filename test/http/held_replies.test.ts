@@ -38,7 +38,7 @@ describe('HeldReplies', () => {
     expect(held.bytes).toBeLessThanOrEqual(ofAll);
   });
 
-  test('HeldReplies counts a reply that cannot be dropped until it ends, and drops other replies of the same caller', () => {
+  test('HeldReplies counts an undroppable reply until the reply ends, and drops other replies of the same caller', () => {
     const { held, dropped, add } = world();
     expect(held.hold(1, ofCaller + 1)).toBeNull();
     const release = held.hold(1, ofCaller - mebibyte);
@@ -50,7 +50,7 @@ describe('HeldReplies', () => {
     expect(held.bytes).toBe(mebibyte);
   });
 
-  test('HeldReplies refuses a reply that cannot be dropped while the replies of all callers have reached the limit', () => {
+  test('while the replies of all callers are at the limit, HeldReplies refuses a reply that cannot be dropped', () => {
     const { held, dropped, add } = world();
     const releases = Array.from({ length: ofAll / ofCaller }, (_, i) => held.hold(i, ofCaller));
     expect(releases).not.toContain(null);
@@ -116,7 +116,7 @@ describe('over connections', () => {
     expect(fixture.faults).toEqual([]);
   });
 
-  test('the server closes the newest connection of one caller after a chunked body', async () => {
+  test('if a caller leaves too many replies to chunked bodies unread, the server closes the newest connection of the caller', async () => {
     const clients: RawClient[] = [];
     for (let i = 0; i < fitting + 1; i++) {
       clients.push(await slow(3, ['Transfer-Encoding: chunked'], '0\r\n\r\n'));

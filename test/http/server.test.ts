@@ -146,7 +146,7 @@ test('the loaded HTTP engine is native and reports its version', () => {
   expect(engine.headBytesMax).toBe(engine.note === undefined ? limits.head_bytes_max : 4096);
 });
 
-test('the current HTTP engine is loaded with the maximum size of a head, which the environment can replace', () => {
+test('the current HTTP engine is loaded with a maximum head size, which an environment variable can replace', () => {
   const before = process.env.UWS_HTTP_MAX_HEADERS_SIZE;
   const sizes: unknown[] = [];
   const current = () => {

@@ -35,7 +35,7 @@ test('a pause removes its listeners from the signal that stops the flusher', asy
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-test('a pause ends when the flusher stops, and does not start afterwards', async () => {
+test('a pause of the flusher ends when the flusher stops, and no pause starts afterwards', async () => {
   const { sleep } = start();
   const stopping = new AbortController();
   const pause = sleep(60_000, stopping.signal);

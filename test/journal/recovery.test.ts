@@ -181,7 +181,7 @@ describe('partitions are recovered', () => {
     expect((await meta()).run).toBe(runId());
   });
 
-  describe('a flusher may have read changes that Redis lost afterwards', () => {
+  describe('Redis can lose changes that a flusher has already read', () => {
     /** Starts a flusher that has read two changes. Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
       await node.recovery.recover(partition(), runId());
@@ -301,7 +301,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('a Redis that lost changes that were already flushed keeps its unflushed changes', async () => {
+    it('if Redis lost only changes that were already flushed, it keeps its unflushed changes', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();

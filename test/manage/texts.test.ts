@@ -90,7 +90,7 @@ test('the profile of the management bot has texts in every language', () => {
   expect(commands['default|']).toEqual(menuOf(texts.en));
 });
 
-test('every notice has a text in every language, with all its values', () => {
+test('every notice has a text in every language, and each text contains all values of the notice', () => {
   const of = { bot: 7, username: 'some_bot' };
   const notices: Notice[] = [
     { kind: 'leak_found', where: 'https://example.org/a', ...of },

@@ -38,7 +38,7 @@ async function scan(word: string, before: number, rows: number, limit = 100) {
   return { ids: accounts.map(({ id }) => id - 500_000), bottom: (bottom ?? 0) - 500_000, more };
 }
 
-test('a search reads a limited number of accounts, newest first, and continues below the last one', async () => {
+test('a search reads a limited number of accounts, newest first, and the next search continues below the last of them', async () => {
   // The deleted person 8 is read but never found.
   expect(await scan('even', 600_000, 3)).toEqual({ ids: [10], bottom: 8, more: true });
   expect(await scan('even', 500_008, 3)).toEqual({ ids: [6], bottom: 5, more: true });

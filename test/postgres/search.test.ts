@@ -46,7 +46,7 @@ const search = (ranges: readonly SearchRange[], query: string, found = 10) =>
 const alphabet = fc.constantFrom(...'abzABZ09 %_\\\'"-.пПрРҚқԱաŌōÉéΣσςёЁ東🐦\u0000\n');
 const texts = fc.string({ unit: alphabet, maxLength: 30 });
 
-test('both patterns select every text that contains the word', async () => {
+test('both search patterns select every text that contains the word', async () => {
   const statement = `select encode($1::bytea, 'escape') collate "C" ilike $2 as selected,
     encode($1::bytea, 'hex') collate "C" like $3 as fast`;
   await fc.assert(
@@ -79,13 +79,13 @@ test('a pattern escapes its special characters, and a text must match every patt
   expect(await idsOf('мо СКВ')).toEqual([1]);
 });
 
-test('letters whose bytes share a digit in hex are told apart', async () => {
+test('a search distinguishes letters whose bytes share a hexadecimal digit', async () => {
   await store(-5, ['to', '4o', 'do', 'TO', 'qatar', 'aqtqb']);
   expect((await search([range(-5)], 'to'))[0]?.ids).toEqual([4, 1]);
   expect((await search([range(-5)], 'qatar'))[0]?.ids).toEqual([5]);
 });
 
-test('a range stops at its row limit and reports where it stopped', async () => {
+test('the search of a range stops at its row limit and reports where it stopped', async () => {
   await store(-2, ['old x', 'x', null, 'x', 'y']);
   const [whole, part, rest, none] = await search(
     [range(-2), range(-2, { rows: 3 }), range(-2, { before: 3 }), range(-3)],
@@ -98,7 +98,7 @@ test('a range stops at its row limit and reports where it stopped', async () => 
   expect((await search([range(-2)], 'x', 2))[0]?.ids).toEqual([4, 2]);
 });
 
-test('a range of large records ends early, and the next range continues below it', async () => {
+test('the search of a range with large records ends early, and the next search continues below the last record', async () => {
   const large = `x${'y'.repeat(100 * 1024)}`;
   await store(
     -4,

@@ -112,7 +112,7 @@ test('a cached preview is not used for another page in the same slot', async () 
   expect(await linkPreviews.read(url)).toBeUndefined();
 });
 
-test('calls for a page that is being loaded share its answer', async ({ onTestFinished }) => {
+test('calls for a page that is being loaded share the result of this load', async ({ onTestFinished }) => {
   const { receiver, open, url, release } = await serve(onTestFinished);
   const { find } = previewsOf();
   const first = find(++nextUser, url('a'));
@@ -123,7 +123,7 @@ test('calls for a page that is being loaded share its answer', async ({ onTestFi
   expect(receiver.requests()).toBe(1);
 });
 
-test('waiting calls for the same page share the answer of the first call', async ({ onTestFinished }) => {
+test('waiting calls for the same page share the result of the first call', async ({ onTestFinished }) => {
   const { receiver, open, url, release } = await serve(onTestFinished);
   const { find } = previewsOf();
   const user = ++nextUser;

@@ -23,7 +23,7 @@ function unread(args: readonly string[], env: Readonly<Record<string, string>> =
 
 const well = { code: 0, errors: '' };
 
-test('a command that changes something succeeds although nobody reads its output', async () => {
+test('a command that changes something succeeds even if nobody reads its output', async () => {
   const file = join(temporaryFolder(), 'keys');
   const env = {
     BACKUP_PASSPHRASE: 'p'.repeat(20),

@@ -43,7 +43,7 @@ async function total(name: string): Promise<number> {
     .reduce((sum, [, found, value]) => (found === name ? sum + Number(value) : sum), 0);
 }
 
-test('every process adds the increase of its counters to the history', async () => {
+test('every process adds the increase of its counters to the history of the installation', async () => {
   let calls = 5;
   const first = start(() => ({ counts: { calls } }));
   const second = start(() => ({ counts: { calls: 2 }, levels: { lag_ms: 7 } }));

@@ -18,7 +18,9 @@ function schedulerOf(time: VirtualTime, untilDue: () => number | null) {
   return { scheduledPosts, scheduler: startScheduler(backends as unknown as SchedulerBackends) };
 }
 
-test('without scheduled posts, a process looks every four seconds', async ({ onTestFinished }) => {
+test('while no posts are scheduled, a process looks for scheduled posts every four seconds', async ({
+  onTestFinished,
+}) => {
   const time = new VirtualTime();
   const { scheduledPosts, scheduler } = schedulerOf(time, () => null);
   onTestFinished(() => scheduler.stop());
@@ -38,7 +40,7 @@ test('a process claims a post as soon as it is due', async ({ onTestFinished }) 
   expect(scheduledPosts.claimDue).toHaveBeenCalledOnce();
 });
 
-test('without replays, a process looks every four seconds', async ({ onTestFinished }) => {
+test('while no replay exists, a process looks for replays every four seconds', async ({ onTestFinished }) => {
   const time = new VirtualTime();
   const historyReplays = { claim: vi.fn(async () => []) };
   const store = { historyReplays } as unknown as Pick<Store, 'historyReplays'>;

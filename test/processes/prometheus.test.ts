@@ -135,7 +135,7 @@ test.each<[string, (response: ServerResponse) => void, RegExp]>([
   await expect(read('6h')).rejects.toThrow(error);
 });
 
-test('a read fails if Prometheus does not answer in time', async () => {
+test('a read of the history fails if Prometheus does not answer in time', async () => {
   respond = () => undefined;
   const reading = read('6h');
   const failed = expect(reading).rejects.toThrow(/took longer/);

@@ -312,7 +312,7 @@ describe.each(here)('proxy %s', (kind) => {
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });
 
-  test('no client gets the answer from another client, although clients share connections to fronts', async () => {
+  test('no client gets an answer meant for another client, even though clients share connections to fronts', async () => {
     const lane = async (i: number) => {
       for (let n = 0; n < 6; n++) {
         const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;

@@ -152,7 +152,7 @@ async function journaled(): Promise<string[]> {
 }
 const msg = (id: number) => `msg:${chatText(chat)}:${id}`;
 
-test('edits of one run are applied in order, and a refused edit changes nothing', async () => {
+test('edits in a combined run are applied in order, and a refused edit changes nothing', async () => {
   const replies = await Promise.all([
     ...[edit('a', 1, 'one'), edit('b', 1, 'again'), edit('c', 9, 'none'), edit('d', 3, 'text')],
     edit('e', 2, 'two'),
@@ -169,7 +169,7 @@ test('edits of one run are applied in order, and a refused edit changes nothing'
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual(['10 ', '14 ']);
 });
 
-test('two edits with the same request id in one run are applied once and get the same answer', async () => {
+test('two edits with the same request id in a combined run are applied once and get the same answer', async () => {
   const replies = await Promise.all([
     edit('once.a.1', 1, 'one'),
     edit('once.a.1', 1, 'one'),
@@ -181,7 +181,7 @@ test('two edits with the same request id in one run are applied once and get the
   expect((await journaled()).slice(3)).toEqual([msg(1), msg(2)]);
 });
 
-test('pins of one run replace each other in order, and each has its service message', async () => {
+test('pins in a combined run replace each other in order, and each pin has its service message', async () => {
   const replies = await Promise.all([
     ...[pin('a', 1), pin('once.b.1', 2), pin('once.b.1', 2), pin('c', 2), pin('d', 4), pin('e', 3)],
   ]);
@@ -194,7 +194,7 @@ test('pins of one run replace each other in order, and each has its service mess
   expect(await client.xlen(keys.queue(bot))).toBe(3);
 });
 
-test('reactions of one run are counted in order, and the same request id counts once', async () => {
+test('reactions in a combined run are counted in order, and the same request id counts once', async () => {
   const post = await newPost();
   const replies = await Promise.all([
     ...[
@@ -216,7 +216,7 @@ test('reactions of one run are counted in order, and the same request id counts 
   ]);
 });
 
-test('while the journal is full, a run removes reactions but sets none, in any order', async () => {
+test('while the journal is full, a combined run removes reactions but sets none, in any order', async () => {
   const post = await newPost();
   for (const user of [11, 12]) await react(`before ${user}`, post, user);
   await client.hset(meta, 'hw', await client.xlen(journal));
@@ -234,7 +234,7 @@ test('while the journal is full, a run removes reactions but sets none, in any o
   await journaled();
 });
 
-test('each edit, pin or reaction of a run is applied once, even if the answer of the run is lost', async () => {
+test('each edit, pin or reaction in a combined run is applied once, even if the answer of the run is lost', async () => {
   const post = await newPost();
   const loseAnswer = async (calls: ReadonlyArray<Promise<{ status: string }>>) => {
     await new Promise(setImmediate);

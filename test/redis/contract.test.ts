@@ -166,7 +166,7 @@ test('a shared function comes after the functions and constants that it uses', (
   expect(shared).toEqual(['z', 'a']);
 });
 
-test('a name inside a string literal or a field access does not include a shared function', () => {
+test('a shared function is not included if its name occurs only inside a string literal or a field access', () => {
   put('lib/f.lua', '@summary f.', 'local function now() end');
   expect(read('@summary x.', "return ok('now', a.now)").shared).toEqual([]);
 });

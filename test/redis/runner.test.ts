@@ -320,13 +320,13 @@ test('a full Redis answers 429 and applies nothing', async () => {
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
 });
 
-test('a Redis that refuses writes for lack of replicas counts as unavailable', async () => {
+test('a Redis that refuses writes because it lacks replicas counts as unavailable', async () => {
   await send('r1');
   await straight.client.config('SET', 'min-replicas-to-write', '1');
   await expect(send('r2')).rejects.toMatchObject(unavailable);
 });
 
-test('a fault in a script names the script and the line of its file', async () => {
+test('the error for a fault in a script names the script and the line in its file', async () => {
   await send('r1');
   await straight.client.set(keys.journal(partition), 'not a stream');
   const fault = await send('r2').catch((error: Error) => error);

@@ -93,7 +93,7 @@ test('consumers on two nodes share the updates, and each chat goes to one consum
   expect(new Set(who.values())).toEqual(new Set(names));
 });
 
-test('waiting consumers get new updates immediately, each only for its own chats', async () => {
+test('waiting consumers immediately get the new updates of their own chats, and no other updates', async () => {
   const answers = await waiting(['one', 'two']);
   await sayAll('hello');
   const got = (await Promise.all(answers)).flat();
@@ -188,7 +188,7 @@ test('a newer poll of a consumer ends the older poll of that consumer, but no po
   expect(got.every((updates) => updates.length > 0)).toBe(true);
 });
 
-test('a poll without a consumer is refused until all leases have ended, and is ended by a poll with a consumer', async () => {
+test('a poll without a consumer ends when a consumer polls, and is refused until all leases of consumers have ended', async () => {
   const plain = poll(a, bot, 0, 20).catch((error: unknown) => error);
   await eventually('waiting', () => a.store.polls.waiting() === 1);
   await take(b, 'one', { leaseMs: 500 });

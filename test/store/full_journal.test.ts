@@ -42,7 +42,7 @@ test('messages can be deleted and unpinned while the journal is full', async () 
   await client.hset(cluster.keys.meta(0), 'hw', 10_000);
 });
 
-test('a bot with routes polls while the journal is full, unless the poll changes its update kinds', async () => {
+test('a bot with routes can poll while the journal is full, unless the poll changes the update kinds of the bot', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { polls, webhooks, messages } = node.store;
   const { client } = node.connection;

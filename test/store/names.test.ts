@@ -125,7 +125,7 @@ describe('Redis has copies of bots', () => {
     },
   );
 
-  test('a value does not overwrite a newer copy if the value was read before the change', async () => {
+  test('an older value does not overwrite a newer copy in Redis if the value was read before the change', async () => {
     await describeAs(b, 'first');
     await evict(b, cluster.keys.descriptions(bot.id));
     const late = gate();

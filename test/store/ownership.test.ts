@@ -109,7 +109,7 @@ describe('concurrent owner changes', () => {
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
 
-  test('if a person has room for one more bot, only one of two transfers and one creation succeeds', async () => {
+  test('of two transfers to a person and one creation, only one succeeds if the person may own only one more bot', async () => {
     await a.db.query(
       `insert into bots (owner_id, username, name) select $1, 'filler_' || n, 'x' from generate_series(1, $2::int) n`,
       [ben.id, limits.bots_per_owner_max - 1],

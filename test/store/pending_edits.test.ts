@@ -63,7 +63,7 @@ test('a pending edit survives a killed Redis, and another node applies it', asyn
     .toBe('two');
 });
 
-test('others see the stored text until a pending edit is applied, and an older text never replaces a newer one', async () => {
+test('other members see the stored text until a pending edit is applied, and an older text never replaces a newer one', async () => {
   await makePending();
   expect(await stored(first)).toBe('one');
   const pending = first.keys.pendingEdits(partition());

@@ -85,7 +85,7 @@ beforeEach(async () => {
   [post, message] = [sent.record.post, sent.id];
 });
 
-test('only bots that request reaction counts get them, with the most used emoji first', async () => {
+test('only bots that request reaction counts get these counts, and the most used emoji comes first', async () => {
   for (const [n, emoji] of [
     [1, '🔥'],
     [1, '👍'],

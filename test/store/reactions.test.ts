@@ -104,7 +104,7 @@ longTest('after 500 users toggled one emoji simultaneously, the counts are the s
   expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
 });
 
-test('if removals shorten the list of the latest reactors, earlier reactors fill it', async () => {
+test('if removals shorten the list of the latest reactors, earlier reactors fill the list', async () => {
   const post = await makePost();
   const users = people(300, 10_000);
   for (const user of users) await a.store.posts.react(post, user, set('🔥'));

@@ -130,7 +130,7 @@ const answered = (status: number): Outcome => ({
 });
 const facts = { owner: 1, tries: 1, nextAtMs: null, secrets: [] };
 
-test('only the latest successes are stored, but all are counted', async () => {
+test('only the latest successful deliveries are stored, but all successful deliveries are counted', async () => {
   const { bot, deliveries } = await bury('one');
   let away = true;
   const reported: unknown[] = [];

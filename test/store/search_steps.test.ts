@@ -36,7 +36,7 @@ function searchOf(length: number, msPerStep: number) {
 const rowsOf = (steps: ReturnType<typeof searchOf>['steps']) =>
   steps.map((step) => step.reduce((sum, { rows }) => sum + rows, 0));
 
-test('the steps of a page become larger, and a page reads a limited number of rows', async () => {
+test('a search reads a page in steps of growing size, and a page reads a limited number of rows', async () => {
   const { search, steps } = searchOf(100_000, 0);
   const { next } = await search.inChat(sharedChat(-1), ['x'], 0, 20);
   const rows = rowsOf(steps);
@@ -45,7 +45,7 @@ test('the steps of a page become larger, and a page reads a limited number of ro
   expect(next).toBe(100_001 - limits.search_rows_max);
 });
 
-test('a page ends after its time, and the next page continues below it', async () => {
+test('a search ends a page at its time limit, and the next page continues below it', async () => {
   const { search, steps } = searchOf(100_000, limits.search_steps_ms);
   const { messages, next } = await search.inChat(sharedChat(-1), ['x'], 0, 20);
   expect(messages).toEqual([]);
@@ -53,7 +53,7 @@ test('a page ends after its time, and the next page continues below it', async (
   expect(next).toBe(100_001 - limits.search_step_rows_min);
 });
 
-test('a search of all chats reads whole chats in steps, and a page ends after its time', async () => {
+test('a search of all chats reads whole chats in each step, and ends a page at its time limit', async () => {
   const chats = Array.from({ length: 60 }, (_, i) => sharedChat(-1 - i));
   const fast = searchOf(100, 0);
   expect(await fast.search.inChats(chats, ['x'], 0, 20)).toEqual({ messages: [], chats: 60, next: 0 });

@@ -48,7 +48,7 @@ test('a person cannot end sessions of other people, and cannot end tokens as ses
   for (const each of [ann.token, bob.token, ofBob]) expect(await accepts(each)).toEqual([true, true]);
 });
 
-test('a caller can end the current session, or all their other sessions', async () => {
+test('a caller can end the current session, or all other sessions of the same person', async () => {
   const { id, token } = await makeUser(one);
   const tokens: string[] = [];
   for (let i = 0; i < 4; i++) tokens.push(await one.store.sessions.start(id, `${i}`));

@@ -312,7 +312,7 @@ test('a stream whose updates moved to another consumer sends all of them again w
   await stream.over;
 });
 
-test('a resumed stream sends the updates that it gets later, even those up to its Last-Event-ID', async () => {
+test('a resumed stream sends updates that move to its consumer later, even updates up to its Last-Event-ID', async () => {
   for (const value of ['0', '1']) await say(value);
   const consumer = { name: 'other', leaseMs: 60_000 };
   const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };

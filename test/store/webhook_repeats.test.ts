@@ -123,7 +123,7 @@ test('a repeated discard of dead letters removes no later dead letters', async (
   expect(await one.store.replays.countDead(made.bot.id)).toBe(1);
 });
 
-test('a repeated replay queues the same dead letters once, and keeps later ones', async () => {
+test('a repeated replay queues the same dead letters once, and keeps dead letters that were added later', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const reply = await again(made.user, `POST ${made.path}/replay`, { dead_letters: true }, async () => {

@@ -98,7 +98,7 @@ test('when the clock is moved, the daily upload allowance of a person refills', 
   await upload();
 });
 
-test('a message may be edited again after a second, and not after 48 hours', async () => {
+test('a message can be edited again after a second, but not after 48 hours', async () => {
   const world = await server.world();
   const sent = await send(world, 'first');
   const { message_id } = sent.body.result;

@@ -100,7 +100,7 @@ test('a method call in a webhook answer is executed, and recorded as the answer 
   await expect.poll(history).toContain('by answer');
 });
 
-test('a delayed delivery holds back later updates of its chat, but not those of other chats', async () => {
+test('a delayed delivery holds back later updates of its chat, but not updates of other chats', async () => {
   const world = await server.world({ people: ['ann', 'ben'] });
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { delay_ms: 60_000 });

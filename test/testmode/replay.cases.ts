@@ -158,7 +158,7 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   ]);
 });
 
-test('a replay fails if an action is refused that was accepted in the recording', async () => {
+test('a replay fails if an action that succeeded in the recording is refused', async () => {
   const form = { people: ['ann', 'ben'], group: true };
   const first = await server.world(form);
   await first.person('ben').join('group');

@@ -67,7 +67,7 @@ test('messages that were unsent at a reload are sent once and in order', async (
   await page.context().close();
 });
 
-test('a message whose answer was cut off is sent again after a reload', async () => {
+test('a message is sent again after a reload if the answer to its call was cut off', async () => {
   const chat = await world.service.newGroup(alice, 'Cable', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
   await page.route('**/messages', async (route) => {

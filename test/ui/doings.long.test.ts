@@ -26,7 +26,7 @@ const composer = (page: Page) => page.getByRole('textbox', { name: 'Message' });
 const show = (who: TestUser, chat: number, action: string) =>
   resultOf(world.service.app(who, 'POST', `/api/chats/${chat}/action`, { action }));
 
-test('a group names those who type, until the message arrives or some seconds have passed', async () => {
+test('a group shows who is typing, until the message arrives or some seconds have passed', async () => {
   const dave = await world.service.newUser('Dave');
   const group = await world.service.newGroup(alice, 'Walkers', [bob, carol, dave]);
   const [page, other] = [

@@ -340,7 +340,7 @@ test('an operator can select a longer range, whose figures come from Prometheus'
   await page.context().close();
 });
 
-test("while no front or no Redis answers, the operators' page keeps its content and shows an error", async () => {
+test("while no front or no Redis is available, the operators' page keeps its content and shows an error", async () => {
   const page = await look();
   world.wire.cut();
   await page.getByText(/^No front answers\./).waitFor();

@@ -65,7 +65,7 @@ test('people open their chat from the new-chat dialog and write to each other', 
   await Promise.all([page, other].map((window) => window.context().close()));
 });
 
-test('the search finds a person by username, whose page opens the chat', async () => {
+test('the search finds a person by username, and the page of the person opens the chat', async () => {
   const page = await world.open(alice);
   await page.getByRole('searchbox').fill(`@${bob.username}`);
   await page.keyboard.press('Enter');

@@ -102,7 +102,7 @@ test('the list of scheduled posts follows changes in other windows', async () =>
   await page.context().close();
 });
 
-test('an author schedules a photo with a caption and a document without one, and both are published', async () => {
+test('an author schedules a photo with a caption and a document without a caption, and both are published', async () => {
   const page = await world.open(alice, `#/chat/${channel}`);
   const attach = (name: string, mimeType: string, buffer: Buffer) =>
     page.getByLabel('Attach files').last().setInputFiles([{ name, mimeType, buffer }]);

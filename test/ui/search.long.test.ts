@@ -77,7 +77,7 @@ test('a link to a message opens the chat at the message', async () => {
   await page.context().close();
 });
 
-test('a search in a chat jumps to the found messages, and Escape ends it', async () => {
+test('a search in a chat jumps to the found messages, and Escape ends the search', async () => {
   await written();
   const page = await world.open(alice, `#/chat/${group}`);
   await page.setViewportSize({ width: 390, height: 844 });

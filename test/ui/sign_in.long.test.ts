@@ -176,7 +176,7 @@ test('a person who signed up is asked before the only session ends', async () =>
   await page.context().close();
 });
 
-test('a person ends one session or all others, and their windows are signed out at once', async () => {
+test('a person ends one session or all other sessions, and the windows of the ended sessions are signed out', async () => {
   const { service } = world;
   const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
   await signInAs(service, 'yvonne', 0, firefox);
@@ -215,7 +215,7 @@ test('a person can still sign in with a token, and the settings name the token i
   await page.context().close();
 });
 
-test('a new person sees the management bot and suggestions, and opens one', async () => {
+test('a new person sees the management bot and suggestions, and opens a suggestion', async () => {
   const { service } = world;
   const channel = { type: 'channel', title: 'Trail news', username: 'trail_news' };
   await resultOf(service.app(alice, 'POST', '/api/chats', channel));
@@ -238,7 +238,7 @@ test('a new person sees the management bot and suggestions, and opens one', asyn
   await page.context().close();
 });
 
-test('the page of the ways to sign in is accessible in each look', async () => {
+test('the sign-in page is accessible in the light and the dark theme', async () => {
   const page = await world.open(null, '', { bypassCSP: true });
   await button(page, 'Create an account').waitFor();
   await checkLooks(page, 'sign-in-ways');

@@ -36,7 +36,7 @@ const drawn = (language: string, code: string) => {
 };
 
 describe('code colours', () => {
-  test('the parts cover the whole code in every language, and none is empty', () => {
+  test('the coloured parts of a code block cover the whole code in every language, and no part is empty', () => {
     const code = `a = "b" // 1 <c d="e">&lt;</c>\n# f\n+ g\n😀 \${h} '\${i}' /* j`;
     for (const language of languageNames) {
       const parts = partsOf(language, code);

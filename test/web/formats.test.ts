@@ -108,7 +108,7 @@ test('a mention is typed after `@` at the beginning of a word', () => {
     expect(typedMention(text, caret)).toBeUndefined();
 });
 
-test('members are found by username and by each word of their name, without the person who types', () => {
+test('members are found by username and by each word of their name, but the person who types is not found', () => {
   expect(found('')).toEqual([1, 2, 3]);
   expect(found('KEE')).toEqual([1]);
   expect(found('ёл')).toEqual([2]);

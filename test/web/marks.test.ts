@@ -56,7 +56,7 @@ test('entities cover exactly the marked text, in UTF-16 code units', () => {
   ]);
 });
 
-test('a mark that begins outside of another one cannot end inside of it', () => {
+test('a mark that begins outside of another mark cannot end inside the other mark', () => {
   expect(shown(readMarks('**a _b** c_'))).toEqual(['bold: a _b']);
   expect(shown(readMarks('**a\n> b** c'))).toEqual(['blockquote: b** c']);
 });

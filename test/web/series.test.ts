@@ -38,7 +38,7 @@ test('a line has a value for each point of the range, and null for points withou
   expect(perSecond(past, 'calls', ({ calls }) => calls).values.slice(-4)).toEqual([null, 2, null, 0]);
 });
 
-test('the chart of deliveries has a line for each frequent outcome and one for all others, with "delivered" first', () => {
+test('the chart of deliveries has a line for each frequent outcome and one line for all other outcomes, with "delivered" first', () => {
   const deliveries = { delivered: 1, a: 50, b: 40, c: 30, d: 20, e: 10, f: 5 };
   const lines = deliveryLines(pastOf(history(begin, [point(begin - step, { deliveries })])));
   expect(lines.map(({ name, values }) => [name, values.at(-1)])).toEqual([

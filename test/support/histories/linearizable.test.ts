@@ -343,7 +343,7 @@ describe('tokens', () => {
     expect(verdict(model, other)).toBe('linearizable');
   });
 
-  test('the model rejects the old token after its replacement has answered', () => {
+  test('the model rejects the old token after the call that replaced the token has returned', () => {
     expect(verdict(model, [...replace(0, 5, 't1'), use(6, 7, 't0', true)])).toBe('violation');
     const overlapping = [...replace(0, 5, 't1'), ...replace(1, 5, 't2'), use(6, 7, 't0', true)];
     expect(verdict(model, overlapping)).toBe('violation');
