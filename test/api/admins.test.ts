@@ -88,7 +88,8 @@ test('every front accepts a new administrator token, and refuses it after the re
       const { status } = await look(one, after % 2);
       if (began) {
         after++;
-        // Uses another address, because this one must wait after several refusals before it tries further tokens.
+        // Uses another address, because the first address must wait after several refusals before it can try further
+        // tokens.
         expect([401, 429]).toContain(status);
       }
     }

@@ -204,8 +204,8 @@ test('endpoints for messages refuse invalid texts, unknown messages and edits wi
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: 'x' }));
   await refused(user, 'PATCH', `${path}/${message_id}`, { text: '' }, ...bad('message text is empty'));
   await resultOf(service.app(user, 'PATCH', `${path}/${message_id}`, { text: 'y' }));
-  // Moves the time of the last edit, because the dumps of the stores may take longer than the second in which another
-  // edit is refused.
+  // Moves the time of the last edit into the future. An edit is refused only within a second of the last edit, and the
+  // dumps of the stores may take longer.
   const [chat, connection] = [directChat(bot.id, user.id), { client: seen.redis }];
   await moveLastEdit({ keys: makeKeys(64), connection }, chat, message_id, Date.now() + 3_600_000);
   await refused(

@@ -242,7 +242,7 @@ test('a method call in a webhook answer does not run if a bot caused the update'
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];
   await expect.poll(() => texts(channel)).toHaveLength(3);
-  // Each bot received the other bot's message, but the call in the bot's webhook answer did not run.
+  // Each bot received the other bot's message, but the calls in the webhook answers of both bots did not run.
   for (const bot of [a, b])
     await expect.poll(() => pushedTo(bot)).toEqual(['a word of a person', answers[0]]);
   await calm();

@@ -1,4 +1,7 @@
-/** Tests the chat list of a person. Its pages are ordered by activity, and stay small even if messages are large. */
+/**
+ * Tests the chat list of a person. The pages of the list are ordered by activity, and stay small even if messages are
+ * large.
+ */
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';

@@ -82,8 +82,7 @@ test('the chat list shows pinned chats first, the latest pin first, and shows ea
     expect(all.map(({ id }) => id)).toEqual([...order, ...without(...pins)]);
     expect(all.map(({ list_pin }) => list_pin).slice(0, 4)).toEqual([3, 2, 1, undefined]);
   }
-  // Waits, because dates have whole seconds and the message must be sent in a later second than the one in which the
-  // groups were created.
+  // Waits for the next second, because dates have whole seconds and the message must be newer than the groups.
   const made = Math.floor(Date.now() / 1_000);
   await expect.poll(() => Math.floor(Date.now() / 1_000), { timeout: 5_000 }).toBeGreaterThan(made);
   await say(group(4));

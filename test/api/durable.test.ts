@@ -124,8 +124,8 @@ function recordScripts(): void {
 const count = (name: string) => scripts.filter((each) => each === name).length;
 
 /**
- * Waits until a durable call has found twice that its change is not committed. Checks that the call is still not
- * answered.
+ * Waits until a durable call has found twice that its change is not committed. Checks that the call still has no
+ * answer.
  */
 async function expectUnanswered(reply: Promise<unknown>): Promise<void> {
   const from = count('journal/progress');

@@ -1,4 +1,4 @@
-/** People and bots for tests of the texts of bots, on the service of the test file. */
+/** The people and bots that tests of bot texts use. They are created in the service of the test file. */
 import { randomBytes } from 'node:crypto';
 import type { Front } from '../support/role_process.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

@@ -96,7 +96,7 @@ longTest(
     const after = many();
     silent?.resume();
     expect(new Set(await after)).toEqual(new Set([401]));
-    // A lease counts from its last renewal, so the wait may be shorter.
+    // A lease begins at its last renewal, so the wait may be shorter than a full lease.
     expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
     const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 5_000;
     figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);

@@ -111,7 +111,9 @@ async function manyBots(
   return rows.map(({ id }) => Number(id));
 }
 
-/** Makes an update whose message, and the message it replies to, have texts of the maximum length. */
+/**
+ * Makes an update with a message that replies to another message. The texts of both messages have the maximum length.
+ */
 function deadUpdate(bot: number, user: number): Buffer {
   const who = { id: user, n: 'x' };
   const record = packMessage({

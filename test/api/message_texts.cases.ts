@@ -243,7 +243,7 @@ describe('the checks of an edit run in a fixed order', () => {
     await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
   }
 
-  /** Sets the time of the last edit, because the dumps of the stores may take longer than a second. */
+  /** Sets the time of the last edit to `ms`, because the dumps of the stores may take longer than a second. */
   const editedAt = (message_id: number, ms: number) =>
     moveLastEdit({ keys, connection: { client: seen.redis } }, directChat(bot.id, user.id), message_id, ms);
 

@@ -1,4 +1,4 @@
-/** Tests the calls with which administrators find people and bots, and see the state of one of them. */
+/** Tests the calls with which administrators find people and bots, and see the state of a bot. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Books, keepBooks } from '../delivery/world.js';
@@ -190,7 +190,7 @@ test('the state of a bot has its owner, queues, outcomes and limits, but no secr
 
 test('rates are computed from the newest delivery attempts if the last hour had too many attempts', async () => {
   const busy = await service.newBot(owner, 'busy');
-  // 1,200 failures, one each second, and 30 older ones outside of the hour.
+  // Inserts 1,200 failures, one for each second, and 30 failures that are older than an hour.
   await change(
     `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries)
      select $1::bigint, 1300 - n, n, now() - n * interval '1 second', 502, 'bad gateway', n % 100, '', 1

@@ -242,7 +242,7 @@ test('nobody can take a reserved username until an operator releases the usernam
     listed.push(...items);
     query = next_cursor === undefined ? '' : `?cursor=${next_cursor}`;
   }
-  // Checks only its own names, because other files reserve names on the same service.
+  // Checks only the names of this test, because other test files reserve names on the same service.
   expect(listed.filter((name) => name.includes(`_${bot.id}`))).toEqual([
     `also_${bot.id}`,
     username.toLowerCase(),

@@ -226,7 +226,7 @@ test('a blocked person cannot add the blocker to groups or channels, but the blo
     // A member who is in the group can be promoted.
     await ok(ann, 'PUT', `${members}/${ben.id}`, { status: 'administrator', rights: {} });
   }
-  // The person who blocked the other one can still add that person.
+  // A person can still add a person whom they have blocked.
   const own = (await ok(ben, 'POST', '/api/chats', { type: 'group', title: 'Own' })).id;
   await ok(ben, 'PUT', `/api/chats/${own}/members/${ann.id}`, {});
   await ok(ben, 'DELETE', `/api/people/${ann.username}/block`);

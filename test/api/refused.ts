@@ -155,7 +155,7 @@ export async function watch(service: Service): Promise<Watch> {
   const masters = openMasters(service.redis);
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
-  // Prepares the statement once, because the planning of the statement takes longer than the reading of the few rows.
+  // Prepares the statement once, because planning the statement takes longer than reading the few rows.
   const statement = { name: 'dump', text: await dumpStatement(client) };
   const dump = async () => ({
     redis: await dumpRedis(masters),

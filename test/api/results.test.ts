@@ -389,7 +389,7 @@ test('answers with posts and reactions match their schemas', async () => {
   expect((await call('getPost', { post_id: post.id })).reactions).toHaveLength(1);
   await resultOf(service.app(ben, 'GET', path));
   await itemsOf(service.app(ben, 'GET', `/api/chats/${id}/posts`));
-  // Waits, because the page is read from Postgres, and the reaction is written there a little later.
+  // Waits, because the page is read from Postgres, and Postgres gets the reaction a little later.
   const reactors = async () => (await resultOf(react('GET', 'reactions?emoji=%F0%9F%94%A5'))).items;
   await expect.poll(reactors).toHaveLength(1);
   expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });

@@ -68,7 +68,7 @@ const makeDue = (id: number) =>
   sql("update scheduled_posts set publish_at = now() - interval '1 s', next_at = now() where id = $1", id);
 const keysOf = async (id: number): Promise<string[]> =>
   (await sql('select files from scheduled_posts where id = $1', id))[0]?.files;
-/** Returns those of the given files that the sweep will remove. */
+/** Returns the given files that the sweep will remove. */
 const unused = async (keys: readonly string[]): Promise<string[]> =>
   (await sql('select key from unused_files where key = any($1::text[])', keys)).map(({ key }) => key);
 

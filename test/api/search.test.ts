@@ -194,7 +194,10 @@ async function fill(chat: number, from: number, contents: readonly Content[]): P
   );
 }
 
-/** Loads pages until one has messages. Returns the ids of these messages, and how many pages were empty before. */
+/**
+ * Loads pages until a page has messages. Returns the ids of these messages, and the number of empty pages before this
+ * page.
+ */
 async function firstFound(path: string, query: string) {
   let cursor: string | undefined;
   for (let empty = 0; ; empty++) {

@@ -1,6 +1,6 @@
 /**
- * Tests an address that is slowed down for guessing tokens. It causes so little work that other callers are not
- * delayed.
+ * Tests an address that is slowed down for guessing tokens. The calls of this address cause so little work that other
+ * callers are not delayed.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -110,7 +110,7 @@ test('while an address is slowed down, made-up tokens are refused without a look
 
 test('while an address is slowed down, a front looks up only a limited number of its uncached tokens per minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
-  // The token is cached now. It needs no further look-up, even after many guesses.
+  // The token is cached now. The token needs no further look-up, even after many guesses.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });

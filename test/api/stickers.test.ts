@@ -61,7 +61,7 @@ const make = (emoji: readonly string[] = ['😺', '😸', '😹']) =>
     'Cats',
     emoji.map((one) => input(one)),
   );
-/** Calls that change a set, in the name of a bot. `sticker` is in the set. */
+/** The calls with which a bot changes a sticker set. `sticker` is in the set. */
 const changes = (sticker: string): ReadonlyArray<readonly [method: string, params: object]> => [
   ['addStickerToSet', { user_id: ann.id, name, sticker: { sticker, format: 'static', emoji_list: ['😺'] } }],
   ['setStickerSetTitle', { name, title: 'Taken' }],

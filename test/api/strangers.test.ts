@@ -164,7 +164,7 @@ test('a post and its reactions show strangers only the names of people, not thei
   expect(Object.keys(post.author).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
   const path = `/api/posts/${post.id}/reactions`;
   await service.app(eve, 'POST', path, { emoji: '🔥' });
-  // Waits, because the list is read from Postgres, and the reaction is written there a little later.
+  // Waits, because the list is read from Postgres, and Postgres gets the reaction a little later.
   const reactor = async () => (await resultOf(service.app(sam, 'GET', path))).items[0]?.user;
   await expect.poll(reactor, { timeout: 20_000 }).toMatchObject({ id: eve.id });
   const { language_code, external_id } = await reactor();

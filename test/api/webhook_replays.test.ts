@@ -86,7 +86,7 @@ test('a replay sends delivered updates and dead letters to a new route, and keep
     retry_policy: { first_delay: 600, factor: 1, max_age: 86_400 },
   });
   await say('/lost');
-  // The worker has stored when it tries again.
+  // Waits until the worker has stored the time of its next attempt.
   const routes = () => call('getWebhookRoutes', {});
   await expect.poll(routes).toMatchObject([{ next_try_date: expect.any(Number) }]);
   await ageQueue(service, queueId(bot.id, 1));

@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const settings = { PARTITIONS: '16' };
 
-/** Returns the value of a key as a text that does not depend on how a server stores it. */
+/** Returns the value of a key as a text that does not depend on how the server stores the value. */
 async function contentOfKey(redis: Redis, key: string): Promise<string> {
   const type = await redis.type(key);
   const shown = (parts: readonly (string | Buffer)[]) =>

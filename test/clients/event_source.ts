@@ -1,4 +1,4 @@
-/** A reader of `GET /api/stream`. It validates and stores the events. Tests can cut and resume it. */
+/** A reader of `GET /api/stream` that validates and stores the events. Tests can cut and resume the stream. */
 import { Agent, request } from 'undici';
 import { expect, vi } from 'vitest';
 import { holdEvent } from '../support/results.js';

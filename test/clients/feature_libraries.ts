@@ -198,7 +198,7 @@ const positions: Readonly<Record<string, readonly string[]>> = {
   setWebhook: ['url'],
 };
 
-/** Returns two groups of parameters of a method: the positional ones, and all others. */
+/** Returns two groups of parameters of a method: the positional parameters, and all other parameters. */
 function positional(method: string, params: Record<string, unknown>): [unknown[], Record<string, unknown>] {
   const names = positions[method] ?? [];
   const rest = Object.entries(params).filter(([name]) => !names.includes(name));

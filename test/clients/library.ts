@@ -21,7 +21,7 @@ export interface Command {
   readonly description: string;
 }
 
-/** The library's own calls. `LibraryBot.refusal` reads their errors. */
+/** The library's own calls. `LibraryBot.refusal` reads the errors of these calls. */
 export interface Calls {
   getMe(): Promise<Json>;
   sendMessage(chat: Chat, text: string, extra?: object): Promise<Json>;

@@ -143,8 +143,8 @@ export async function canStartBinaries(): Promise<boolean> {
 }
 
 /**
- * Starts a compiled program from unpacked Debian packages. Instead of the system's `/usr/share`, the program sees the one
- * in these packages.
+ * Starts a compiled program from unpacked Debian packages. Instead of the system's `/usr/share`, the program sees the
+ * folder from these packages.
  */
 export function startBinary(folder: string, program: string, args: readonly string[]): Started {
   const script = 'mount --bind usr/share /usr/share && exec "$0" "$@"';

@@ -1,4 +1,4 @@
-/** A reader of `streamUpdates`. It validates and stores the events. Tests can cut it. */
+/** A reader of `streamUpdates` that validates and stores the events. Tests can cut the stream. */
 import { Agent, request } from 'undici';
 import { updateEvents } from '../../src/wire/stream_results.js';
 import { eventually } from './event_source.js';

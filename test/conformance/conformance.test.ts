@@ -60,7 +60,7 @@ async function openScene(): Promise<Scene> {
 const stateOf = (state: string, report: Report) =>
   report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
 
-/** These methods have calls that need a person, cannot be undone by the bot, or are answered with a stream. */
+/** Calls of these methods need a person, cannot be undone by the bot, or return a stream. */
 const alwaysRefused = [
   ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
   ...['setMessageReaction', 'answerCallbackQuery', 'streamUpdates'],

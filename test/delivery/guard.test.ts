@@ -15,8 +15,8 @@ import { forbidden } from './addresses.cases.js';
 let names: NameServer;
 let listener: Receiver;
 /**
- * The number of connections that a guarded call opened or tried to open. Connections of clients in other test files do
- * not count. They may reconnect in this process.
+ * The number of connections that a guarded call opened or tried to open. Connections of other test files do not count,
+ * because their clients may reconnect in this process.
  */
 let made = 0;
 const guarded = new AsyncLocalStorage<true>();

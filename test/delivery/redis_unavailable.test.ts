@@ -105,7 +105,7 @@ test('a receiver is not marked as gone if it accepts an update while an earlier 
   });
   onTestFinished(() => worker.stop());
   const answers = [410];
-  // The receiver does not answer retries, so they change nothing.
+  // The receiver does not answer retries, so the retries change nothing.
   const books = await keepBooks(({ text }) =>
     text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
   );

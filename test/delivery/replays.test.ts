@@ -124,7 +124,7 @@ test('a replay from an id begins with the update of this id, and leaves out kind
   await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
   await replays().start(bot.id, { slot: 2, ...everything });
   await expect.poll(() => latest(bot.id)).toMatchObject({ slot: 2, fed: 0, ended: expect.any(Number) });
-  // No update is as young as this.
+  // No update is newer than this time, which is in the future.
   const fromTime = Math.ceil(Date.now() / 1_000) + 60;
   await replays().start(bot.id, { slot: 1, from: 0, fromTime });
   await expect.poll(() => latest(bot.id)).toMatchObject({ fromTime, fed: 0, ended: expect.any(Number) });

@@ -436,7 +436,7 @@ test('a route is removed after its receiver has answered 410 for 23 hours, and t
   const { bot, users, say } = await makeChats(world.front, 1);
   await routes().setRoute(bot.id, routeTo(gone, 'gone'));
   await routes().setRoute(bot.id, routeTo(main, 'fine'));
-  // The route must not stay when the webhook is set later.
+  // The webhook is set after the routes. This must not keep the failing route.
   await routes().set(bot.id, settingsFor(main), keepQueue);
   await say(0, 'a');
   const { client } = world.front.connection;

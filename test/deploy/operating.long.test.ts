@@ -212,7 +212,7 @@ test('under load, the procedures in operating.md cause no failed call and no los
   }
   const verdict = await world.settled();
   console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
-  // Shows the logs of the nodes, because only they say why a call failed.
+  // Shows the logs of the nodes, because only these logs say why a call failed.
   if (failures.length > 0)
     for (const app of apps)
       console.log(app, await on(app, 'grep -h \'"level":[456]0\' /var/log/unit-*.log | tail -n 20 || true'));

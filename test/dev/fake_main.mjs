@@ -1,7 +1,7 @@
 /**
  * Replaces the roles of the program in tests of the supervisor. Like a real role, this program reports when it is
- * ready, and ends on SIGTERM or when its parent ends. A file contains its answers to the calls that create the demo
- * data.
+ * ready, and ends on SIGTERM or when its parent ends. The program's answers to the calls that create the demo data are
+ * in a file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 
 /**
- * Another process that reserves ports until its input ends. It reserves a port by binding the UDP port of the same
- * number.
+ * Another process that reserves ports until its input ends. The process reserves a port by binding the UDP port of the
+ * same number.
  */
 const holder = `
 const { createSocket } = require('node:dgram');

@@ -53,7 +53,7 @@ test(
     const world = await createWorld(made);
     const slotOf = (chat: string) =>
       keys.partitions.slots[keys.partitions.of(Number(chat.split('.')[0]))] as number;
-    // The shard of one bot, with all other data of this shard.
+    // The slot of one bot. The test kills the master of this slot, which also has other data.
     const lost = slotOf(String(world.bots[0]?.id));
     world.poll((round) => round % 2);
     const ended = new AbortController();
@@ -104,8 +104,7 @@ test(
     await loading;
     const verdict = await world.settled();
     const written = promoted.map(writtenBy);
-    // For each fault, records what happened to the write. It reached the replica before the takeover, or was lost with
-    // the master.
+    // For each fault, records whether the write reached the replica before the takeover or was lost with the master.
     const kept = verdict.texts.filter((text) => written.some((each) => holds(each, text)));
     const logs = made.fronts.map((front) => front.log()).join('') + made.deliver.log() + made.flush.log();
     const { lost: gone, doubled, reordered, invented, reused } = verdict;

@@ -291,11 +291,12 @@ async function killPollers(
     const after = performance.now() + gapMs;
     while (sharing.processed < target || performance.now() < after) await sleep(20);
     const victim = n % pollers.length;
-    // Half of the kills come at a random moment. The others come between an update and its confirmation.
+    // Half of the kills come at a random moment. The other kills come between an update and its confirmation.
     await (n % 2 === 0 ? pollers[victim]?.killUnconfirmed() : pollers[victim]?.kill());
     sharing.killed();
     for (const [i, { processed }] of pollers.entries()) if (processed > 0) worked.add(i);
-    // Half of the killed pollers restart immediately under the same name, and the others later under a new name.
+    // Half of the killed pollers restart immediately under the same name, and the other half restart later under a new
+    // name.
     if (n % 2 === 1) await sleep(1_000);
     pollers[victim] = start(n % 2 === 0 ? `worker-${victim}` : `worker-${victim}.${n}`, victim);
   }

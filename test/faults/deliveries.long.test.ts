@@ -74,7 +74,7 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** Some updates were sent while no worker was running. Their delivery may take this long. */
+/** The maximum delivery time of updates that were sent while no worker was running. */
 const settleMs = amount(60_000, 600_000);
 
 /**

@@ -22,7 +22,9 @@ let service: Service;
 let world: World;
 let owner: TestUser;
 
-/** Starts two fronts. The second front reaches Postgres at a separate address, and all other roles at a common one. */
+/**
+ * Starts two fronts. The second front reaches Postgres at a separate address, and all other roles use a common address.
+ */
 async function begin(): Promise<void> {
   pair = await startPair();
   [most, second] = await Promise.all([openAddress(), openAddress()]);

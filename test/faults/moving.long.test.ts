@@ -258,7 +258,7 @@ async function signalledAt(
 ): Promise<ChildProcess> {
   const client = new pg.Client(urls[0]);
   await client.connect();
-  // Takes the lock for which a command waits when it leaves the step.
+  // Takes a lock that a command needs when it leaves the step.
   await client.query('select pg_advisory_lock(1)');
   await client.query(`
     create function hold_step() returns trigger language plpgsql as $$ begin
@@ -295,7 +295,8 @@ async function signalledAt(
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');
-    // Ends the last statement of the killed command. It waits for the lock, and Postgres would still execute it.
+    // Ends the last statement of the killed command. The statement waits for the lock, and Postgres would still execute
+    // it.
     const waiting = "from pg_locks where locktype = 'advisory' and not granted";
     await rows(urls[0], `select pg_terminate_backend(pid) ${waiting}`);
     await expect.poll(() => rows(urls[0], `select ${waiting}`)).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Kills a worker and Redis while each bot has three webhook routes. No update is lost, each goes to its route, and each
- * chat stays in order.
+ * Kills a worker and Redis while each bot has three webhook routes. No update is lost, each update goes to its route,
+ * and each chat stays in order.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

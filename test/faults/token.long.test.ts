@@ -135,7 +135,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** The calls that were sent before the answer and answered after it. They may have either result. */
+    /** The calls that were in flight when the replacement was answered. Such calls may succeed or fail. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -187,7 +187,7 @@ test(
       expect(seen.lateStatuses).toEqual([401]);
       expect(seen.lateOnFrozen).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
-      // The lease counts from its last renewal, so the wait may be shorter.
+      // The lease begins at its last renewal, so the wait may be shorter than a full lease.
       expect(seen.tookMs).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
     }
   },

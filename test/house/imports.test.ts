@@ -77,7 +77,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     lists.test(to) ||
     // Moving the test clock also moves the clock of a private Redis and Postgres.
     /^(postgres\/(migrate|session|pool)|redis\/(connection|scripts\/(contract|scripts)))\.ts$/.test(to),
-  // This is a package for tests of bots, which imports nothing of the server.
+  // This package is for tests of bots. It imports nothing from the server.
   testing: () => false,
   operations: (to) => !/^(main|commands|dev|endpoints|methods)$/.test(folderOf(to)),
   web: (to) => /^(server|rules|errors)$/.test(folderOf(to)),

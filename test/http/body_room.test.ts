@@ -43,7 +43,7 @@ test('uploads that never finish are refused before they fill the memory', async 
   expect(limits.body_bytes_max).toBe(mebibyte);
   const sent: RawClient[] = [];
   for (let n = 0; n < 3; n++) sent.push(await begin(3 * mebibyte, 4 * mebibyte, upload));
-  // Of the uploads, the one whose bytes arrive last is refused.
+  // The service refuses the upload whose bytes arrive last.
   const refused = () => sent.filter(({ statuses }) => statuses.length > 0);
   await sent[0]?.until(() => refused().length > 0);
   expect(refused().map(({ statuses }) => statuses)).toEqual([[429]]);

@@ -65,7 +65,7 @@ describe('a request with an ambiguous head is refused', () => {
       await client.send(head);
       await client.untilClosed();
       expect(fixture.seen).toEqual([]);
-      // If a request has both lengths, an engine may close the connection before it has sent the answer.
+      // If a request states its length in both ways, an engine may close the connection before it has sent the answer.
       if (name.startsWith('both lengths') && client.text === '') return;
       expect(client.statuses).toEqual([400]);
       expect(client.text.toLowerCase()).toContain('connection: close');

@@ -211,7 +211,7 @@ test('if no HTTP engine can be loaded, the error names every package that failed
   );
 });
 
-/** Makes a native package under the alias of the current one, with the same `exports` as the published package. */
+/** Makes a native package under the alias of the current engine, with the same `exports` as the published package. */
 function currentEngineIn(folder: string, packageJson: string): NodeJS.Require {
   const home = join(folder, 'node_modules', 'uws-current');
   mkdirSync(home, { recursive: true });

@@ -45,7 +45,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
   const redis: Redis = openAnywhere(service.redis);
   const postgres = new pg.Pool({ connectionString: service.databaseUrl, max: 2 });
 
-  /** Callers share a listing of all keys. A caller that arrives during a listing waits for the next one. */
+  /** Callers share a listing of all keys. A caller that arrives during a listing waits for the next listing. */
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<string[]> | null = null;
   const allKeys = (): Promise<string[]> => {

@@ -292,7 +292,7 @@ const sizes: readonly Row[] = [
     title: '§8 Messages per batch: forwardMessages of 100 → accepted',
     async arrange(c) {
       const at = await batchOf(100)(c);
-      // Creates 100 messages. Sends ten messages, and then forwards these ten nine times.
+      // Creates 100 messages. Sends ten messages, and then forwards these ten messages nine times.
       const { bot, from_chat_id, message_ids } = at;
       for (let i = 1; i < 10; i++) await c.send(bot, from_chat_id, `text ${i}`);
       const again = { chat_id: from_chat_id, from_chat_id, message_ids: message_ids.slice(0, 10) };

@@ -22,7 +22,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id: sent.message_id };
 }
 
-/** Each edit method, with the message that it edits. `first` is the edit before the tested one. */
+/** Each edit method, with the message that it edits. `first` is the edit before the tested edit. */
 const edits = [
   {
     ...{ method: 'editMessageText', sent: sentText, first: { text: 'First' }, given: { text: 'Second' } },

@@ -1,5 +1,5 @@
 /**
- * Tests two Postgres servers with a common past. Nodes use the current server and refuse the replaced one. Two
+ * Tests two Postgres servers with a common past. Nodes use the current server and refuse the replaced server. Two
  * databases simulate the servers.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';

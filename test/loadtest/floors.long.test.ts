@@ -1,4 +1,4 @@
-/** Tests that the floor server of each call starts and gets the same answers as the service. */
+/** Tests that the minimal server of each call starts, and that it gives the same answers as the service. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

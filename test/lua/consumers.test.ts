@@ -133,7 +133,7 @@ test('consumers that join while updates are pending get a share of the pending u
   const world = new ConsumerWorld(client);
   for (let i = 0; i < 600; i++) await world.add(i % 60);
   // The first consumer gets the first updates before the others start. Alone, this consumer would need 30 rounds. Three
-  // consumers with equal shares need 10.
+  // consumers with equal shares need 10 rounds.
   let rounds = 0;
   for (; (await world.pending()).size > 0; rounds++)
     for (const name of names) await world.poll(name, 20, false);

@@ -179,7 +179,8 @@ const erasures: Case[] = [
       async after(client) {
         expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
         const log = await client.xrange(keys.changes(group), '-', '+');
-        // The log contains only the unpin. The deletion has no entry, and its version is the one before the unpin.
+        // The log contains only the unpin. The deletion has no entry in the log. Its version is one lower than the
+        // version of the unpin.
         expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
       },
     },

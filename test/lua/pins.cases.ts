@@ -67,7 +67,7 @@ const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`
 
 /**
  * Expects the result of a pin that replaces another pin. The journal and the log contain first the pin and then the
- * service message about it.
+ * service message about the pin.
  */
 async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   const name = chatText(chat);

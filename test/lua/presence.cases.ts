@@ -29,7 +29,7 @@ const open =
     );
 
 const { history_step_ms: step, history_points_max: places } = limits;
-/** Seeds the current point and the next one, because the next one may begin before the script runs. */
+/** Seeds the current point and the next point, because the next point may begin before the script runs. */
 const points =
   (former: string, age = 0) =>
   async (client: Redis) => {

@@ -121,7 +121,7 @@ test.each(['ru', 'hy'] as const)(
     const end = await running.failed;
     expect(end).toBeInstanceOf(GrammyError);
     expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
-    // When the button was pressed, one poll was open. It got 401, and the bot's next call gets 401 too.
+    // When the button was pressed, one poll was open. This poll ended with 401, and the bot's next call gets 401 too.
     const open = running.polls.at(-1);
     expect(open?.code).toBe(401);
     expect(open?.sentAt).toBeLessThan(pressedAt);

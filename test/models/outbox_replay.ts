@@ -85,7 +85,7 @@ export class OutboxReplay {
     const { client, incarnation } = this.#replay;
     const [chat, member] = [keys.chat(group), keys.member(group.id, user)];
     const place = { meta: keys.meta(source), journal: keys.journal(source), outbox: keys.outbox(source) };
-    // The copies of the chat and of the member, as a fill creates them under this incarnation.
+    // The copies of the chat and of the member. A fill under this incarnation creates the same copies.
     const copy = { p: pack({ id: group.id, n: 'G' }), pv: 1, t: 'group', b: bots.join(), pi: incarnation };
     await client.hset(chat, copy);
     await client.hsetnx(chat, 's', '0');

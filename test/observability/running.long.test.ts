@@ -202,7 +202,7 @@ test(
     const { url, certificate } = books;
     const hooked = await service.newBot(user, 'hooked');
     await service.openChat(user, hooked);
-    // Replaces the entry that waits with a copy that is a day old.
+    // Replaces the waiting entry by a copy that is a day old.
     const [[id, fields] = []] = (await redis.client.xrangeBuffer(
       keys.queue(hooked.id),
       '-',

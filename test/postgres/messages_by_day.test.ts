@@ -80,7 +80,7 @@ test('the partitions for messages of future days are created once and leave no g
     [3, 6],
   ]);
   expect(await daysAhead(pool, messages)).toBe(3);
-  // A new setting applies only to partitions after the existing ones.
+  // A new setting applies only to partitions that do not exist yet.
   await run(`drop table ${spans[1]?.name}`);
   await keepDays(pool, Infinity, messagesByDay(undefined));
   expect((await readSpans(pool, messages)).spans.at(-1)).toMatchObject({ from: today + 3, to: today + 183 });

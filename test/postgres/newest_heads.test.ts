@@ -1,4 +1,4 @@
-/** Tests which message is the newest one of a chat, with a real Postgres. */
+/** Tests with a real Postgres which message of a chat is the newest. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadNewestHeads } from '../../src/postgres/chats/chats.js';

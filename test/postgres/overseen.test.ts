@@ -1,4 +1,4 @@
-/** Tests how many accounts the search of an administrator reads, with a real Postgres. */
+/** Tests with a real Postgres how many accounts the search of an administrator reads. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { scanAccounts } from '../../src/postgres/accounts/overseen.js';

@@ -1,4 +1,4 @@
-/** Tests which messages the statement of a search selects, with a real Postgres. */
+/** Tests with a real Postgres which messages the statement of a search selects. */
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';

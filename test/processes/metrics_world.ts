@@ -44,6 +44,6 @@ const shared = test.extend('roles', { scope: 'file' }, async ({}, { onCleanup })
   return { ...{ service, deliver, flush, ports }, get, figure };
 });
 
-/** Calls `begin` with the processes. They run until all tests of the file have ended. */
+/** Calls `begin` with the processes. The processes run until all tests of the file have ended. */
 export const onMeteredRoles = (begin: (roles: MeteredRoles) => void) =>
   shared.beforeAll(({ roles }) => begin(roles));

@@ -1,6 +1,6 @@
 /**
- * Simulates a browser, as a push service and Petrel see it: its keys, and how it decrypts a push message (RFC 8291, RFC
- * 8292).
+ * Simulates what a push service and Petrel see of a browser: its keys, and how it decrypts a push message (RFC 8291,
+ * RFC 8292).
  */
 import {
   createDecipheriv,

@@ -249,8 +249,8 @@ test('if Redis stops answering, pending calls fail before the connection is clos
 
 test('a slow Redis that still answers does not count as unavailable', async () => {
   await send('r1');
-  // The script takes some tenths of a second. It counts steps instead of reading the time, because from Redis 7.2 on
-  // TIME does not change during a script.
+  // The script takes some tenths of a second. It counts steps instead of reading the time, because TIME does not change
+  // during a script from Redis 7.2 on.
   const slow = 'local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i end return 1';
   const busyMs = async (steps: number) => {
     const since = performance.now();

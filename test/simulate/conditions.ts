@@ -15,7 +15,7 @@ export interface Conditions {
   readonly chats: readonly ChatRef[];
   /** The share of calls that send a message. With fewer messages, each message gets more edits. */
   readonly sends: number;
-  /** The share of messages whose sender waits until they are in Postgres. */
+  /** The share of messages whose sender waits until the message is in Postgres. */
   readonly durable: number;
   /** The share of calls by owners of bots, about tokens, webhooks and polls. */
   readonly owners: number;

@@ -1,6 +1,6 @@
 /**
  * Receivers of webhooks, and clients that poll. A receiver answers at any later time or refuses. Its answer may be
- * lost. They check that updates are in order and that none is missing.
+ * lost. Receivers and clients check that updates are in order and that no update is missing.
  */
 import { deliveryLimits } from '../../src/delivery/limits.js';
 import { isDirect } from '../../src/store/core/keys.js';

@@ -149,7 +149,7 @@ test('after Redis lost its latest writes, messages, edits, deletions, pins and r
   await expect(node.store.messages.remove(chat, user.sender, third.id)).rejects.toMatchObject({
     kind: 'message_to_delete_not_found',
   });
-  // A person can remove their own reaction, and the counts of the others stay exact.
+  // A person can remove their own reaction, and the counts of other people's reactions stay exact.
   expect((await node.store.posts.find(post, { id: 1, isBot: true })).reactions).toMatchObject([{ count: 2 }]);
   const taken = await node.store.posts.react(post, late, { what: 'remove', emoji: '👍' });
   expect(taken.reactions).toMatchObject([{ count: 1, users: [early.externalId] }]);

@@ -218,7 +218,7 @@ describe('the owner controls write access to a bot', () => {
       if (name === 'updates/set_access') await held.wait();
       return run();
     };
-    // This node has read that Ben may write, and is about to store it in Redis.
+    // This node has read that Ben may write, and is about to store this answer in Redis.
     const sending = send(b);
     await held.reached;
     await set(a, cora);

@@ -1,7 +1,7 @@
 /**
  * Tests calls that are repeated under their idempotency key. The node of the first run died before it recorded the
- * answer, and the object of the call has changed since then. The repeat changes nothing and answers as the first run
- * would have.
+ * answer, and the object of the call has changed since then. The repeat changes nothing and returns the answer that the
+ * first run would have returned.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -37,7 +37,7 @@ const fromMemory = (node: TestNode, token: string) => {
   return null;
 };
 
-/** A revocation first checks whether Redis accepts it, and only then commits. */
+/** The call first checks whether Redis accepts the revocation, and only then commits the revocation. */
 const beforeCommit = ['auth/pending', 'control/forget'];
 const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));

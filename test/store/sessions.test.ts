@@ -76,7 +76,7 @@ test('a sign-in above the limit ends the session that has been unused for the lo
   const newest = await other.store.sessions.start(id, '');
   expect(await accepts(tokens[7] as string)).toEqual([false, false]);
   for (const each of [token, newest, tokens[8] as string]) expect(await accepts(each)).toEqual([true, true]);
-  // The newest session was never used, but it is not the next session that ends.
+  // The newest session was never used. Even so, another session ends next.
   await other.store.sessions.start(id, '');
   expect(await accepts(newest)).toEqual([true, true]);
   expect(await accepts(tokens.at(-1) as string)).toEqual([false, false]);

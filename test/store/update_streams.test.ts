@@ -263,7 +263,7 @@ test('an update causes no further check if it arrives while a full stream is bei
     notice();
     return true;
   };
-  // Once a second, the node looks at all polls of the partition. After that, it checks each of them.
+  // Once a second, the node looks at all polls of the partition. After that, the node checks each poll.
   let looks = 0;
   let checks = 0;
   a.hooks.call = async (name, run) => {

@@ -14,7 +14,7 @@ export interface CertificateOptions {
   /** DNS names and addresses of the subject alternative name. If empty, the certificate has no such extension. */
   readonly names?: readonly string[];
   readonly addresses?: readonly string[];
-  /** The certificate that signs this one. If absent, the certificate is self-signed. */
+  /** The certificate that signs this certificate. If absent, the certificate is self-signed. */
   readonly issuer?: Certificate;
   readonly authority?: boolean;
   readonly validFrom?: Date;

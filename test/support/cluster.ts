@@ -69,8 +69,8 @@ export async function openMonitor(server: Redis): Promise<Redis> {
 }
 
 /**
- * Opens a client for commands on a single key. It works for a key on any server. The client's `keys` lists the keys of
- * all masters.
+ * Opens a client for commands on a single key. The client works for a key on any server. The client's `keys` lists the
+ * keys of all masters.
  */
 export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   if (!cluster) return new Redis(url);
@@ -201,7 +201,8 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      // Waits until the replica has learned the slots of its master, because it can be elected only after that.
+      // Waits until the replica has learned the slots of its master, because the replica can be elected only after
+      // that.
       await until(
         'a replica that has caught up',
         async () =>

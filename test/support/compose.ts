@@ -181,7 +181,7 @@ class Container {
     const child = spawn(
       'setpriv',
       [
-        // Ends the containers too when the test worker is killed.
+        // If the test worker is killed, the containers end too.
         ...['--pdeathsig', 'KILL', 'ip', 'netns', 'exec', network],
         ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
         ...['--propagation', 'private', 'sh', '-euc', enter, mounts, join(this.#place, 'hosts')],
@@ -281,7 +281,7 @@ export interface Composition {
   down(): Promise<void>;
   /**
    * Stops a container cleanly and starts it again. Resolves when the container is healthy again, with the exit code or
-   * signal of the stopped one.
+   * signal of the stopped container.
    */
   restart(container: string): Promise<string>;
   /** Kills all containers, even while they start or stop, and removes volumes and networks. */

@@ -150,7 +150,7 @@ export class Ledger {
     return kept;
   }
 
-  /** If a sender waits for each answer before its next call, its ids grow. No id is assigned twice. */
+  /** If a sender waits for each answer before its next call, the ids of its messages grow. No id is assigned twice. */
   #checkSenders(found: Findings): void {
     const lastOf = new Map<string, number>();
     const given = new Map<string, string>();

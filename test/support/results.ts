@@ -11,7 +11,7 @@ export const answered = new Set<string>();
 
 let listener: ((method: string, result: unknown) => void) | undefined;
 
-/** From now on, calls `take` with each successful answer of a method. Ends this when called without an argument. */
+/** From now on, calls `take` with each successful answer of a method. A call without an argument ends this. */
 export function onMethodAnswer(take?: (method: string, result: unknown) => void): void {
   listener = take;
 }

@@ -160,7 +160,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
   await until('a replica that follows', () => follows(second));
   const sentinels = await startSentinels(dir, password, nodes);
   const [asked] = sentinels as [Server];
-  // Waits until a Sentinel has received a reply from the replica, because it can be elected only after that.
+  // Waits until a Sentinel has received a reply from the replica, because the replica can be elected only after that.
   await until('Sentinels that could elect', async () => {
     const usable = await Promise.all(
       sentinels.map(async ({ client }) => {

@@ -59,8 +59,8 @@ export interface Service {
   readonly redis: FreshRedis;
   readonly databaseUrl: string;
   /**
-   * The environment of the roles, without PORT. It is enough for `makeKeys`, for `createSecrets`, and for starting more
-   * processes. Changes apply to roles that are started afterwards.
+   * The environment of the roles, without PORT. This environment is enough for `makeKeys`, for `createSecrets`, and for
+   * starting more processes. Changes apply to roles that are started afterwards.
    */
   readonly env: Record<string, string>;
   /** Makes a call of the application API. `path` begins with `/api/`. `front` is an index, 0 if absent. */
@@ -107,13 +107,13 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
   /**
-   * A Redis or cluster to use instead of a private one. PETREL_TEST_REDIS sets the kind of the private one. `stop` also
-   * stops this Redis.
+   * A Redis or cluster to use instead of a private one. PETREL_TEST_REDIS sets the kind of the private Redis. `stop`
+   * also stops this Redis.
    */
   readonly redis?: FreshRedis;
   /** The shards among which `petrel migrate` divides the data. They come from DATABASE_SHARDS in `extraEnv`. */
   readonly divided?: boolean;
-  /** An empty database to use instead of one on the shared server. `stop` drops it too. */
+  /** An empty database to use instead of a new database on the shared server. `stop` drops this database too. */
   readonly database?: FreshDatabase;
 }
 

@@ -7,7 +7,7 @@ import { type Answer, resultOf, type Service } from './service.js';
 /** How long the calls that prepare a test are repeated while a front answers 503 because the machine is busy. */
 const patience_ms = 60_000;
 
-/** Repeats a call while it answers 503, as a client does, for up to a minute. */
+/** Repeats a call while the status is 503, as a client does, for up to a minute. */
 export async function answered<T extends Pick<Answer, 'status'>>(call: () => Promise<T>): Promise<T> {
   for (const end = performance.now() + patience_ms; ; await sleep(200)) {
     const answer = await call();

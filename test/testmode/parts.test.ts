@@ -229,7 +229,7 @@ test('up to 1,000 worlds can exist, and spare worlds that were taken are replace
   for (let n = 0; n < 1_000; n++) ids.add((await worlds.create(form)).id);
   expect(ids.size).toBe(1_000);
   await expect(worlds.create(form)).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // The spare worlds are ready: 16 without shared chats, and 4 with them.
+  // The spare worlds are ready: 16 without shared chats, and 4 with shared chats.
   await expect.poll(() => made).toBeGreaterThanOrEqual(1_020);
   await worlds.remove([...ids][0] as number);
   await worlds.create(form);

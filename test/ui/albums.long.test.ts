@@ -142,7 +142,7 @@ test('an album without a caption shows its time on the pictures, with no empty s
 test('in a channel, an album is one post with one set of reactions, and the chat shows the same set', async () => {
   const channel = await newChat('channel', 'Gallery');
   const ids = await sendAlbum(channel, photos(4), ['', 'The harbour at dawn']);
-  // The page of posts has 20 messages, so the album begins on the second one.
+  // The page of posts has 20 messages, so the album begins on the second page.
   for (let i = 1; i <= 18; i++)
     await resultOf(world.service.app(alice, 'POST', `/api/chats/${channel}/messages`, { text: `post ${i}` }));
   const page = await world.open(alice, `#/chat/${channel}/posts`, {

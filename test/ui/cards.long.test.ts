@@ -43,7 +43,7 @@ test('a button that replaces a pressed button does not look pressed', async () =
     expect((keyboard?.x ?? 0) + (keyboard?.width ?? 0)).toBeLessThanOrEqual(
       (list?.x ?? 0) + (list?.width ?? 0),
     );
-    // Checks that no word is broken. The text of a button would then be taller than one line.
+    // Checks that no word is broken. With a broken word, the text of a button would be taller than one line.
     const [height, line] = await page
       .locator('.key span', { hasText: 'Preferences' })
       .first()

@@ -129,7 +129,7 @@ const overlapping = (page: Page) =>
     const texts: Array<{ node: Node; rect: NonNullable<ReturnType<typeof clipped>> }> = [];
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.textContent?.trim() === '' || node.parentElement?.closest('.sr-only, script, style')) continue;
-      // The texts in closed details have places, although they are hidden.
+      // The texts in closed details have positions, although they are hidden.
       if (!node.parentElement?.checkVisibility()) continue;
       const range = document.createRange();
       range.selectNodeContents(node);

@@ -116,7 +116,7 @@ test('a forced reply opens the reply field once per page load, until the person 
     .poll(() => newestOf(alice, bot.id))
     .toMatchObject({ text: 'Alice', reply_to_message: { message_id } });
   await reload(page);
-  // An answer that was lost in the reload is sent again. For a moment, it is shown twice.
+  // If the reload cut off the answer to the reply, the reply is sent again. For a moment, the reply is shown twice.
   await expect.poll(() => page.getByRole('log').getByText('Alice', { exact: true }).count()).toBe(1);
   expect(await context.count()).toBe(0);
   await page.context().close();

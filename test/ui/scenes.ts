@@ -474,7 +474,8 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await page.waitForTimeout(300);
       },
     },
-    // This scene is the last one. Its draft opens the results again, and they cover the messages.
+    // This scene is the last one. The draft in this scene opens the inline results again, and these results cover the
+    // messages.
     {
       name: 'inline_results',
       anew: true,

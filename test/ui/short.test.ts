@@ -198,8 +198,8 @@ test('a link shows a preview of its page, and nothing moves when the preview arr
   expect(await card.getAttribute('href')).toBe(`${pages.url}/found`);
   expect(await places()).toEqual(before);
   await expect.poll(() => answered).toBe(2);
-  // If a page has no title, the card of its link stays while the message is shown. When the message is drawn again, it
-  // has no card.
+  // If a page has no title, the card of its link stays while the message is shown. When the message is drawn again, the
+  // message has no card.
   await page.goto(`${world.wire.url}/app#/settings`);
   await log.waitFor({ state: 'detached' });
   await page.goto(`${world.wire.url}/app#/chat/${made.id}`);

@@ -160,8 +160,8 @@ test('on a phone, a swipe shows the next picture, and a pinch zooms', async () =
   const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
   const page = await world.open(alice, '', phone);
   await page.goto(`${world.wire.url}/app#/chat/${bot.id}`);
-  // Finds the picture by its message. Pictures load in any order, so the last one on the page may belong to an earlier
-  // message.
+  // Finds the picture by its message. Pictures load in any order, so the last picture on the page may belong to an
+  // earlier message.
   const newest = page.getByRole('log').locator('article').last();
   await newest.getByRole('button', { name: 'Open the picture' }).tap();
   await place(page, '5 / 5');

@@ -75,7 +75,7 @@ async function showAll(hash: string, ready: string): Promise<void> {
   }
 }
 
-/** Starts to look at a page in every frame. `shownAt` becomes the time at which the page shows what is wanted. */
+/** Starts to look at a page in every frame. `shownAt` becomes the time at which the page shows the expected change. */
 function watch({ selector, text, isGone = false }: Wanted): void {
   const isShown = () => {
     const found = [...document.querySelectorAll(selector)].filter(
@@ -193,7 +193,8 @@ test('an open group shows each change in all windows', async () => {
     await measure('chat: picture removed', { selector: `${title} img`, isGone: true }, () =>
       app(bob, 'DELETE', `${path}/photo`),
     );
-    // A person who left a group can only be invited to it, so each round adds another person.
+    // A person who left a group cannot be added to the group again without an invitation, so each round adds another
+    // person.
     const carol = await world.service.newUser('carol');
     await measure('chat: another member added', { selector: title, text: 'Members: 3' }, () =>
       app(bob, 'PUT', `${path}/members/${carol.id}`, {}),

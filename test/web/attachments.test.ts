@@ -14,7 +14,7 @@ interface Attachments {
     seconds?: number,
   ): FormData;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const path = '../../src/web/client/model/attachments.ts';
 const { files_max, files_bytes_max, kindOf, groupsOf, formOf }: Attachments = await import(path);
 

@@ -14,7 +14,7 @@ interface Highlighter {
   find(name: string, code: string): Promise<readonly Part[] | null>;
 }
 
-// The library and the application need the types of a browser, and tests are compiled without them.
+// The library and the application need the browser type definitions, and tests are compiled without these definitions.
 const code = '../../src/web/client/code';
 const { partsOf }: { partsOf(language: string, code: string): Part[] } = await import(`${code}/colours.ts`);
 const {

@@ -4,7 +4,7 @@ interface Piece {
   readonly text: string;
   readonly isFound: boolean;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const client = '../../src/web/client';
 const {
   piecesOf,

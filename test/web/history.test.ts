@@ -14,7 +14,7 @@ interface History {
   loadNewer(): Promise<void>;
   show(id: number): Promise<boolean>;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const client = '../../src/web/client';
 const { History }: { History: new (chat: number) => History } = await import(`${client}/model/history.ts`);
 const { token }: { token: { set(value: string): void } } = await import(`${client}/session.ts`);

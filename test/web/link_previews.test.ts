@@ -15,7 +15,7 @@ interface Preview {
   readonly url: string;
   readonly title: string;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const client = '../../src/web/client';
 const {
   linkOf,

@@ -32,7 +32,7 @@ test('a computed quantile is within the bounds of its bucket', () => {
 test('a rate adds up the differences of all processes, even if some processes started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
-  // The same report arrives a second time, so no time has passed between the two.
+  // The same report arrives a second time, so no time has passed between the two reports.
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   const a = front('a', 3_000, [call('getMe', 120, [110, 10, 0, 0], 4), call('getUpdates', 2, [0, 0, 0, 2])]);
   const first = rating.add(seen(a, front('b', 3_000, [call('getMe', 9_000, [9_000, 0, 0, 0])])));

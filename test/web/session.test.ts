@@ -6,7 +6,7 @@ interface Session {
   readonly leaving: Set<(token: string) => Promise<void>>;
   signOut(): void;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const path = '../../src/web/client/session.ts';
 const { leaving, signOut, token }: Session = await import(path);
 

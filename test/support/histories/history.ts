@@ -58,7 +58,7 @@ export function byKey<I, O>(operations: readonly Operation<I, O>[]): Map<string,
   return groups;
 }
 
-/** Describes an operation in one line. The times in it are relative to `start`. */
+/** Describes an operation in one line. Times are relative to `start`. */
 export function describe(operation: Operation, start = 0): string {
   const at = (ms: number) => (Number.isFinite(ms) ? (ms - start).toFixed(1) : 'never');
   const { client, input, output, invokedAt, answeredAt } = operation;

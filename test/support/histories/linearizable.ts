@@ -42,7 +42,7 @@ export interface Bounds {
 
 const bounds: Bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 
-/** A set of operations, the order in which they are applied, and the state after the last one. */
+/** A set of operations, the order in which they are applied, and the state after the last operation. */
 interface Node<S> {
   readonly state: S;
   /** The index of the first operation that has an answer and is not in the set. */
@@ -140,7 +140,7 @@ class Search<I, O, S> {
     const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
-      // If several calls are equal, tries only the earliest, because it can take the place of any other.
+      // If several calls are equal, tries only the earliest of them, because this call can take the place of any other.
       const input = JSON.stringify(operation.input);
       if (tried.has(input)) continue;
       tried.add(input);
