@@ -155,7 +155,7 @@ test('the chat list orders a chat by its newest message, even after Redis has ev
   expect((await pagesOf(ben, 100))[0]?.items).toEqual(before);
 });
 
-test('the preview of a message contains only its first words, kind and sender', async () => {
+test('the preview of a message contains only the first words, the kind and the sender of the message', async () => {
   const group = await service.newGroup(ann, 'Previews', [ben, bot]);
   const long = '🐦'.repeat(4_096);
   await resultOf(service.app(ben, 'POST', `/api/chats/${group}/read`, { message_id: 3 }));

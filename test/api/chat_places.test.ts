@@ -106,7 +106,7 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
 });
 
-test('a pinned chat keeps its position when other chats are pinned or archived, even if it is missing from the list in Redis', async () => {
+test('a pinned chat keeps its position when other chats are pinned or archived, even if the list in Redis lacks the pinned chat', async () => {
   const joined = (await service.newGroup(ann, 'Joined', [])) as number;
   await sql(
     `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,
@@ -150,7 +150,7 @@ test('an archived chat is only in the list of archived chats until it gets a mes
   expect(await call('GET', '')).not.toHaveProperty('archived_count');
 });
 
-test('a muted chat leaves the archive only with the first message after it is unmuted', async () => {
+test('an archived chat that is muted leaves the archive only with the first message after the chat is unmuted', async () => {
   const quiet = group(0);
   await mute(quiet);
   await archive(quiet);
@@ -195,7 +195,7 @@ test('a chat cannot be pinned and archived at the same time', async () => {
   expect((await list())[0]).toMatchObject({ id: one, list_pin: 1 });
 });
 
-test('a pin affects only the person who set it, and only members of a chat can pin or archive it', async () => {
+test('a pin affects only the person who set it, and only members of a chat can pin or archive the chat', async () => {
   await pin(group(-1));
   await archive(group(-2));
   const { items } = await resultOf(service.app(ann, 'GET', '/api/chats'));

@@ -206,7 +206,7 @@ test('a pending edit is dropped if its message is deleted or its bot leaves the 
   expect((await versionsOf(user.id, message_id)).at(-1)?.kind).toBe(0);
 });
 
-test('a button press allows one more edit, which replaces an earlier pending edit', async () => {
+test('a button press allows one more edit, and this edit replaces an earlier pending edit', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'go', callback_data: 'go' }]] };
   const changed = { inline_keyboard: [[{ text: 'done', callback_data: 'done' }]] };
   const press = (id: number) =>
@@ -260,7 +260,7 @@ test('a refused coalesced edit gets the same error as any other refused edit', a
   expect((await textsOf(user.id, message_id)).at(-1)).toBe('one');
 });
 
-test('a coalesced edit that is repeated under its idempotency key gets the first answer and replaces no later edit', async () => {
+test('if a coalesced edit is repeated under its idempotency key, the call gets the first answer and replaces no later edit', async () => {
   const keyed = async (message_id: number, front: number) => {
     const url = `${service.fronts[front]?.url}/bot${bot.token}/editMessageText`;
     const { statusCode, body } = await request(url, {

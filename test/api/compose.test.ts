@@ -13,7 +13,7 @@ const marked = (bytes: number) => ({
   text: `${mark.repeat(Math.floor(bytes / mark.length))}x`,
 });
 
-test('a text with too much markup is refused before it is parsed, even if only one character would be visible', async () => {
+test('a text with too much markup is refused before parsing, even if only one character of the text would be visible', async () => {
   const { text: most, ...mode } = marked(limits.markup_length_max - 1);
   const { text: more } = marked(limits.markup_length_max + mark.length);
   expect(textContent(store, writer, { text: most, ...mode })).toEqual({ text: 'x' });

@@ -249,7 +249,7 @@ describe('durable calls', () => {
     await resultOf(reply);
   });
 
-  it('a durable call that Postgres does not commit in time gets an error, and can be repeated under its key', async () => {
+  it('a durable call that Postgres does not commit in time gets an error, and can be repeated under its idempotency key', async () => {
     const release = await holdCommits();
     const { unconfirmed } = node.store.durability.stats;
     expect(parsed(await afterLimit(send('once', 'k1')))).toEqual({

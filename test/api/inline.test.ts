@@ -282,7 +282,7 @@ test.each<[string, Any, Any]>([
   await next('chosen_inline_result');
 });
 
-test('a result may send a file again by its file_id', async () => {
+test('an inline result can send a stored file again by its file_id', async () => {
   await service.openChat(ann, bot);
   const photo = await resultOf(
     service.bot(bot, 'sendPhoto', { chat_id: ann.id, photo: 'https://example.org/x.jpg' }),
@@ -412,7 +412,7 @@ test('a query to a bot that does not request inline queries is refused', async (
   expect((await ask(ann, 'x', { of: deaf })).body).toEqual(bad('bot does not answer inline queries'));
 });
 
-test('only people who may write to a bot may query it', async () => {
+test('only people who may write to a bot can send inline queries to the bot', async () => {
   const closed = await service.newBot(ann, 'closed');
   await resultOf(setMode(closed, { enabled: true }));
   const setPolicy = (policy: string, usernames: readonly string[] = []) =>
@@ -469,7 +469,7 @@ describe('cached answers', () => {
     expect((await choose(ben, shown, '2')).status).toBe(404);
   });
 
-  test('a person cannot choose a result that was shown only to others', async () => {
+  test('a person cannot choose a result that was shown only to other people', async () => {
     const { question, shown } = await asked(ann, 'guessed', [article('g')], wide);
     for (const inline_query_id of [question.id, shown.inline_query_id])
       expect((await choose(ben, { inline_query_id }, 'g')).status).toBe(404);
@@ -508,7 +508,7 @@ describe('cached answers', () => {
     }
   });
 
-  test('if the answers of a bot exceed their limit, the oldest are removed', async () => {
+  test('if the stored answers of a bot exceed the size limit, the oldest answers are removed', async () => {
     const big = await service.newBot(ann, 'big');
     await resultOf(setMode(big, { enabled: true }));
     const results = Array.from({ length: 30 }, (_, i) => article(`${i}`, 'x'.repeat(4_096)));

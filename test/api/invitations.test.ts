@@ -42,7 +42,7 @@ const refusal = (answer: Answer) => [answer.status, answer.body.description];
 const query = (text: string, values: unknown[] = []) =>
   ask<Answer['body']>(service.databaseUrl, text, values);
 
-test('only the person sees who may add them to groups', async () => {
+test('only the person concerned sees the setting of who may add the person to groups', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
   for (const choice of ['shared_chats', 'nobody', 'everyone']) {
     expect((await choose(vera, choice)).add_to_groups).toBe(choice);

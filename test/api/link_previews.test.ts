@@ -154,7 +154,7 @@ describe('LINK_PREVIEWS=0', () => {
     plain = running;
   });
 
-  test('while link previews are off, requests for a preview are refused with this reason', async () => {
+  test('while link previews are off, a request for a preview is refused, and the error says that previews are off', async () => {
     const user = await plain.newUser('reader');
     const group = await plain.newGroup(user, 'Readers', []);
     const sent = await resultOf(plain.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'x' }));

@@ -165,7 +165,7 @@ test('an evicted live location can be moved and stopped', async () => {
   expect((await newest()).location).toEqual({ ...there, live_until: 0 });
 });
 
-test('a live location without an end can be moved even when it is too old for other edits', async () => {
+test('a live location without an end can be moved even when the message is too old for other edits', async () => {
   const { message_id, date } = await start({ live_period: forever });
   const old = date - 3 * 86_400;
   const text = await resultOf(call('sendMessage', { text: 'x' }));
@@ -209,7 +209,7 @@ test('a forward and a copy of a live location are not live', async () => {
   expect((await newest(group)).location).toEqual(there);
 });
 
-test('a person who blocked the bot no longer sees its live location move', async () => {
+test("a person who blocked the bot no longer sees the moves of the bot's live location", async () => {
   const { message_id } = await start({ live_period: forever });
   const before = (await newest()).location;
   const block = `/api/bots/${bot.username}/block`;

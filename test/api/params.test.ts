@@ -144,7 +144,7 @@ describe('the number of parameters and values in a call is limited', () => {
   });
 });
 
-test('a multipart body may contain only a limited number of texts that look like its boundary', () => {
+test('a multipart body may contain only a limited number of texts that look like the boundary', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;

@@ -200,7 +200,7 @@ test('a block prevents a chat from being opened', async () => {
   expect(await query('select 1 from person_chats where opener_id = any($1)', [[ann.id, ben.id]])).toEqual([]);
 });
 
-test('a blocked person cannot add the blocker to groups or channels, but the blocker can join them', async () => {
+test('a blocked person cannot add the blocker to groups or channels, but the blocker can still join these chats', async () => {
   const shared = (await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Shared' })).id;
   await ok(ann, 'PUT', `/api/chats/${shared}/members/${ben.id}`, {});
   await ok(ben, 'POST', `/api/people/${ann.username}/block`);
@@ -234,7 +234,7 @@ test('a blocked person cannot add the blocker to groups or channels, but the blo
   expect((await ok(ann, 'PUT', `/api/chats/${later}/members/${ben.id}`, {})).status).toBe('member');
 });
 
-test('a blocked person learns nothing about ids of strangers by adding them', async () => {
+test('a blocked person learns nothing about the ids of strangers by trying to add strangers', async () => {
   await query('update users set username = null where id = $1', [ben.id]);
   await query('insert into person_blocks (user_id, blocked_id) values ($1, $2)', [ben.id, ann.id]);
   const { id } = await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Own' });
@@ -294,7 +294,7 @@ test('an id finds only people with whom the caller shares a chat', async () => {
   expect((await ok(ann, 'POST', `/api/people/${ben.id}/chat`)).user_id).toBe(ben.id);
 });
 
-test('a chat of two people does not count as a shared chat when one adds the other to a group', async () => {
+test('a chat of two people does not count as a shared chat when one of the people adds the other to a group', async () => {
   await ok(ben, 'PATCH', '/api/me', { add_to_groups: 'shared_chats' });
   await open(ann, ben);
   const group = await service.newGroup(ann, 'Unwanted');
@@ -375,7 +375,7 @@ test('an export contains all messages of a chat of two people, and the ids of bl
   expect(lines.find(({ kind }) => kind === 'blocked_person')).toMatchObject({ user_id: ben.id });
 });
 
-test('when one person deletes their account, their chat closes and keeps only the messages of the other person', async () => {
+test('when one of two people deletes the account, their chat is closed and keeps only the messages of the other person', async () => {
   const { id } = await open(ann, ben);
   await say(ann, id, 'From Ann');
   await say(ben, id, 'From Ben');

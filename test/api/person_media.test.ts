@@ -119,7 +119,7 @@ test('a photo is stored without its metadata, and a document is stored unchanged
   expect((await contentOf(document.file_id)).equals(given)).toBe(true);
 });
 
-test('a grammY bot receives every kind of file that a person uploads, and downloads it', async () => {
+test('a grammY bot receives and downloads every kind of file that a person uploads', async () => {
   const { messages } = await receivedBy(bot, kinds.length, async () => {
     for (const kind of kinds) {
       const caption = kind === 'video_note' ? {} : { caption: '<b>hi</b>', parse_mode: 'HTML' };
@@ -335,7 +335,7 @@ test('restrictions, write access, blocks and membership apply to media sent by p
   expect(await storedFiles()).toBe(before);
 });
 
-test('a file that a browser could run as a page is served as a download, and its scripts cannot run', async () => {
+test('a file that a browser could run as a page is served as a download, and the scripts in the file cannot run', async () => {
   const page = Buffer.from('<html><script>alert(1)</script></html>');
   const xml = Buffer.from('<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>');
   for (const kind of ['document', 'video', 'audio', 'voice', 'animation']) {

@@ -91,7 +91,7 @@ test('a poll has the documented fields and defaults, even when it is sent with g
   expect(preview).toMatchObject({ kind: 'poll', file_name: 'Where?' });
 });
 
-test('a person has one vote, can change or retract it, and sees the results after voting', async () => {
+test('a person has one vote, can change or retract the vote, and sees the results after voting', async () => {
   const message = await send();
   expect(counts(await resultOf(vote(ann, message, [0])))).toEqual([1, 0]);
   expect(counts(await resultOf(vote(ann, message, [0], 1)))).toEqual([1, 0]);
@@ -253,7 +253,7 @@ test('a forward shows the original poll, even after the original message was del
   expect([counts(voted), voted.total_voter_count]).toEqual([[0, 2], 2]);
 });
 
-test('a copy is a new poll of the copying bot, and a bot can copy a quiz only if it knows the answer', async () => {
+test('a copied poll is a new poll of the copying bot, and a bot can copy a quiz only if the bot knows the answer', async () => {
   const message = await send({ allows_multiple_answers: true, is_anonymous: false });
   await resultOf(vote(ann, message, [0]));
   const source = { from_chat_id: group, message_id: message.message_id };

@@ -114,7 +114,7 @@ test('the other windows of the author are notified of each change', async () => 
   await expect.poll(changes).toEqual(Array.from({ length: 3 }, () => ({ chat_id: channel })));
 });
 
-test('only authors of a channel schedule posts, and each sees only their own', async () => {
+test('only authors of a channel can schedule posts, and each author sees only their own posts', async () => {
   await ok(ben, 'POST', `/api/chats/${channel}/join`);
   const group = await service.newGroup(ann, 'Team', [ben]);
   const post = { text: 'x', publish_at: soon() };

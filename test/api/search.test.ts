@@ -97,7 +97,7 @@ test('deleted and earlier texts are not found, even before Postgres has stored t
   await expect.poll(() => idsOf(inChat(ben, 'tapir'))).toEqual([changed]);
 });
 
-test('only people who may read a chat find its messages', async () => {
+test('only people who may read a chat can find the messages of the chat', async () => {
   const eve = await service.newUser('eve');
   const secret = await say('narwhal plans');
   await written(group, 'narwhal plans');
@@ -224,7 +224,7 @@ test('a search of a long chat reads a bounded number of rows, and its cursor con
   });
 });
 
-test('a search skips messages that contain the word only outside their texts, for instance in a button', async () => {
+test('a search skips messages that contain the word only outside the text, for instance in a button', async () => {
   const person = await service.newUser('skipper');
   const chat = await service.newGroup(person, 'Skips', [bot]);
   const wanted = await say('gecko here', chat, person);
@@ -281,7 +281,7 @@ test('queries and cursors outside their bounds are refused', async () => {
   ]);
 });
 
-test('a person who starts too many simultaneous searches is refused, and other people are not', async () => {
+test('a person who starts too many simultaneous searches is refused, and other people can still search', async () => {
   const keen = await service.newUser('keen');
   const chat = await service.newGroup(keen, 'Keen');
   const blocker = new pg.Client(service.databaseUrl);

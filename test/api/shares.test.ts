@@ -53,7 +53,7 @@ function spent() {
   return all;
 }
 
-test('a call runs on arrival if its account is within its share of the event loop', () => {
+test('a call runs on arrival if the calling account is within its share of the event loop', () => {
   const { call, done, planned, pass } = world();
   for (let i = 0; i < 200; i++) {
     call(1, `a${i}`, 1);
@@ -64,7 +64,7 @@ test('a call runs on arrival if its account is within its share of the event loo
   expect(planned).toEqual([]);
 });
 
-test('a call waits for a time slice if its account is over its share of the event loop', async () => {
+test('a call waits for a time slice if the calling account is over its share of the event loop', async () => {
   const { call, done, slice } = spent();
   const waits = [call(1, 'a', 0.5), call(1, 'b', 0.6), call(1, 'c', 0.5)];
   call(2, 'other', 0.1);
@@ -92,7 +92,7 @@ test('an account that exceeded its share of the event loop regains its share ove
   expect(done).toEqual(['other', 'a']);
 });
 
-test('large calls run in time slices and in order, even if their account is within its share', () => {
+test('large calls run in time slices and in order, even if the calling account is within its share', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);

@@ -108,7 +108,7 @@ test('while an address is slowed down, made-up tokens are refused without a look
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
-test('while an address is slowed down, a front looks up only a limited number of its uncached tokens per minute', async () => {
+test('while an address is slowed down, a front looks up only a limited number of uncached tokens from this address per minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
   // The token is cached now. The token needs no further look-up, even after many guesses.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);

@@ -159,7 +159,7 @@ test('the sweep frees the bytes of removed files and of files that were never sa
   await resultOf(upload(bots[0], owner.id, 60 * 1024));
 });
 
-test('files that a person sends count against the stored bytes of the person, even when they are sent at the same time', async () => {
+test('files that a person sends count against the stored bytes of the person, even when several files are sent at the same time', async () => {
   const { owner, bots } = await newOwner('sender');
   const send = (path: string, parts: Parameters<typeof post>[1], front = 0) =>
     post(`${service.fronts[front]?.url}/api/chats/${bots[0].id}/${path}`, parts, {

@@ -112,7 +112,7 @@ test('a person can mention themselves and people with whom they share a group', 
   expect(namedBy(edited)).toEqual([ann.id, ben.id]);
 });
 
-test('a subscriber of a channel can mention its administrators, but not other subscribers', async () => {
+test('a subscriber of a channel can mention administrators of the channel, but not other subscribers', async () => {
   const chat = (await service.openChat(eve, reader)).chat.id;
   const said = await resultOf(service.app(eve, 'POST', `/api/chats/${chat}/messages`, html()));
   expect(namedBy(said)).toEqual([ann.id, eve.id]);

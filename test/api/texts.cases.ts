@@ -66,7 +66,7 @@ describe('unknown paths, wrong HTTP methods and missing tokens are refused', () 
     });
   });
 
-  test('bot methods accept GET and POST, and their names ignore case', async () => {
+  test('bot methods accept GET and POST, and the case of method names is ignored', async () => {
     for (const [name, verb] of [
       ['getMe', 'GET'],
       ['GETME', 'POST'],

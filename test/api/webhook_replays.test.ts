@@ -128,7 +128,7 @@ test('a replay sends delivered updates and dead letters to a new route, and keep
   await broken.close();
 });
 
-test('an owner cancels a replay, and starts another one only after its end', async () => {
+test('an owner can cancel a replay, and can start another replay only after the first replay has ended', async () => {
   const broken = await keepBooks(() => 503);
   await call('setWebhookRoute', { name: 'down', ...to(broken), commands: ['none'] });
   const ask = { from_update_id: 0, route: 'down' };

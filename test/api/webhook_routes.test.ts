@@ -97,7 +97,7 @@ describe('a refused setWebhookRoute keeps the routes', () => {
   });
 });
 
-test('setWebhook refuses a bad retry policy, and getWebhookInfo shows a valid one', async () => {
+test('setWebhook refuses a bad retry policy, and getWebhookInfo shows a valid retry policy', async () => {
   const bad = { ...receiver(), retry_policy: { ...policy, max_age: 59 } };
   expect(await call('setWebhook', bad)).toMatchObject(refused(policyError));
   await resultOf(call('setWebhook', { ...receiver(), retry_policy: JSON.stringify(policy) }));

@@ -153,7 +153,7 @@ test('the write access policy does not apply to groups', async () => {
   await expect.poll(texts).toContain('in a group');
 });
 
-test('the write access policy is read back from Postgres after Redis lost it', async () => {
+test('the write access policy is read back from Postgres after Redis lost the policy', async () => {
   await service.openChat(friend, bot);
   await service.openChat(other, bot);
   await set('selected', friend);
@@ -199,7 +199,7 @@ describe('the owner sets the write access policy', () => {
     await unchanged();
   });
 
-  test('a write access policy or a list of people is refused if it is invalid', async () => {
+  test('an invalid write access policy is refused, and so is an invalid list of people', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(

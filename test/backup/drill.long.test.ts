@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 }, 60_000);
 
-test('an installation restored for a drill sends nothing to webhooks or browsers until it is resumed', async () => {
+test('an installation restored for a drill sends nothing to webhooks or browsers until an operator resumes the installation', async () => {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
   const certificate = makeCertificate({ addresses: ['127.0.0.1', '::1'] });

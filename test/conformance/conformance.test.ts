@@ -193,7 +193,7 @@ test('a report contains no token, even if an error text of the server contains t
   expect(JSON.stringify(report)).not.toContain(bot.token.split(':')[1]);
 });
 
-test('the command prints the report and writes it to a file, skips checks whose option is missing, and exits with 1', {
+test('the command prints the report and writes it to a file, skips checks whose option is missing, and exits with 1 if a check fails', {
   timeout: 180_000,
 }, async () => {
   const { bot } = await openScene();

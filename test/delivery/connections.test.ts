@@ -28,7 +28,7 @@ test('sequential requests to a receiver use one connection', async ({ onTestFini
   expect(sender.stats()).toEqual({ connections: 1, receivers: 1, inFlight: 0 });
 });
 
-test('if a receiver closes the connection after each answer, each request opens a new one', async ({
+test('if a receiver closes the connection after each answer, each request opens a new connection', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished, (_, response) =>
@@ -57,7 +57,7 @@ test('a sender opens a limited number of connections per receiver, and other req
 
 const unsent = 'closed: Given up before the request was sent';
 
-test('a waiting request is dropped if it may no longer be sent when a connection becomes free', async ({
+test('when a connection becomes free, a waiting request is dropped if it may no longer be sent', async ({
   onTestFinished,
 }) => {
   const { target, receiver, held, order, release } = await holding(onTestFinished);
@@ -75,7 +75,7 @@ test('a waiting request is dropped if it may no longer be sent when a connection
   expect([receiver.connections(), sender.stats().inFlight]).toEqual([1, 0]);
 });
 
-test('a request is dropped if it may no longer be sent when its new connection is open', async ({
+test('when a new connection is open, the request that waited for it is dropped if it may no longer be sent', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished);

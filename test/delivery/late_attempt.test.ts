@@ -124,7 +124,7 @@ function drainOne({ silent = false, waits = false } = {}) {
 const parked = (steps: readonly Step[]) => steps.flatMap(({ failed }) => failed);
 const putBack = [{ chat: 'a', delayMs: 0, tries: 0, ids: ['1'] }];
 
-test('a drain sends an update only after it has loaded the bot', async () => {
+test('a drain loads the bot before it sends an update', async () => {
   const { time, sent, steps, drain, find } = drainOne();
   await time.advance(0);
   expect(sent).toEqual([]);
@@ -150,7 +150,7 @@ test.each([
   expect(sent).toEqual([]);
 });
 
-test('a process does not send a request under its old lease if it was frozen while the request waited for a connection', async () => {
+test('if a process was frozen while a request waited for a connection, the process does not send the request under its old lease', async () => {
   const { time, sent, drain, find, connect } = drainOne({ waits: true });
   find();
   await time.advance(0);

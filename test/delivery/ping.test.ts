@@ -83,7 +83,7 @@ test('a ping is signed like a delivery, is marked as a ping, and contains no upd
   expect(shown.request.headers.filter(({ value }) => value === null)).toHaveLength(4);
 });
 
-test('the user information of a webhook URL is sent, but not shown, even if the receiver repeats it', async ({
+test('the user information of a webhook URL is sent, but never shown, even if the receiver repeats this information', async ({
   onTestFinished,
 }) => {
   let got: string | undefined;
@@ -321,7 +321,9 @@ describe('a ping ends after ten seconds', () => {
 describe('a refused ping sends nothing', () => {
   const refusal = (kind: string) => expect.objectContaining({ kind });
 
-  test('a bot has at most one ping in flight, and a process at most sixteen', async ({ onTestFinished }) => {
+  test('a bot has at most one ping in flight, and a process has at most sixteen pings in flight', async ({
+    onTestFinished,
+  }) => {
     const answers: Array<() => void> = [];
     const { receiver } = await receive(onTestFinished, (_, response) => {
       answers.push(() => response.end());

@@ -218,7 +218,7 @@ test('a cancelled replay delivers nothing more, and a bot has one replay at a ti
   expect(later.taken.length).toBe(40);
 });
 
-test('a transfer of the bot ends its replay, and the new owner can start another', async ({
+test('a transfer of the bot ends its replay, and the new owner can start another replay', async ({
   onTestFinished,
 }) => {
   const later = await books(onTestFinished, () => 500);

@@ -48,7 +48,7 @@ const routes = () => world.front.store.webhooks;
 const pending = async (bot: number, slot: number) =>
   (await world.front.store.queues.info(queueId(bot, slot))).pending;
 
-test('each update goes to the first route that matches it, and the updates of a chat stay in order', async ({
+test('each update goes to the first route that matches the update, and the updates of a chat stay in order', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);
@@ -116,7 +116,7 @@ test('a route with a failing receiver does not delay other routes, and later del
   for (const id of [first, second]) expect(textsAt(broken, id)).toEqual(['0', '1', '2', '3', '4']);
 });
 
-test('after the URL of a route changes, only the new receiver gets updates, including pending ones', async ({
+test('after the URL of a route changes, only the new receiver gets updates, even updates that were already pending', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);
@@ -173,7 +173,7 @@ test('polls return the updates that match no route', async ({ onTestFinished }) 
   expect(taking.taken.map(({ text }) => text)).toEqual(['routed']);
 });
 
-test('after a worker is killed, another worker delivers its updates, in order on each route', async ({
+test('after a worker is killed, another worker delivers the updates of the killed worker, in order on each route', async ({
   onTestFinished,
 }) => {
   const killed = await world.worker();
@@ -381,7 +381,7 @@ test('a route is not installed if its bot was deleted just after the route was s
   expect(await world.front.connection.client.exists(world.cluster.keys.routes(bot.id))).toBe(0);
 });
 
-test('if a route is deleted while it is being set, neither call fails', async () => {
+test('if one call deletes a route while another call sets the route, neither call fails', async () => {
   const { bot } = await makeChats(world.front, 1);
   const install = await setHeldRoute(bot.id, 'short');
   expect(await routes().removeRoute(bot.id, 'short', false)).toBe(true);
@@ -489,7 +489,7 @@ test('a worker that missed the hint about a new URL sends later updates only to 
   expect(former.arrivals.map(({ text }) => text)).toEqual(['a']);
 });
 
-test('if an update of a deleted route is replayed, a newer route in the same slot does not get it', async ({
+test('if an update of a deleted route is replayed, a newer route in the same slot does not get this update', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);

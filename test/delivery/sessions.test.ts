@@ -85,7 +85,7 @@ test('a TLS session is resumed only on a connection to the address with which th
   expect(resumed).toEqual([false, false, true]);
 });
 
-test('if a server has lost the ticket keys of a TLS session, its certificate is verified again', async ({
+test('if a server has lost the ticket keys of a TLS session, the certificate of the server is verified again', async ({
   onTestFinished,
 }) => {
   const { resumed, server, target } = await closing(onTestFinished);

@@ -11,7 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('after a webhook is deleted, polls get its undelivered updates', async ({ onTestFinished }) => {
+test('after a webhook is deleted, polls get the updates that were not delivered to the webhook', async ({
+  onTestFinished,
+}) => {
   const books = await keepBooks(({ text }) => (text === 'never' ? 500 : 200));
   onTestFinished(() => books.close());
   const { front } = world;
@@ -85,7 +87,7 @@ test('while a bot switches between polling and webhook under load, each update a
   }
 });
 
-test('drop_pending_updates removes all pending updates but no later ones', async ({ onTestFinished }) => {
+test('drop_pending_updates removes all pending updates, but no later updates', async ({ onTestFinished }) => {
   const books = await keepBooks(({ text }) => (text === 'old' ? 500 : 200));
   onTestFinished(() => books.close());
   const { front } = world;

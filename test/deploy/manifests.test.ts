@@ -113,7 +113,7 @@ test('containers of every role run as a non-root user with a read-only root file
   }
 });
 
-test('a pod gets more time to shut down than its role needs', () => {
+test('a pod gets more time to shut down than the role in the pod needs', () => {
   const drain = Number(ofKind('ConfigMap').find(({ data }) => data.DRAIN_MS).data.DRAIN_MS);
   const { roles_stop_ms_max, backends_close_ms_max } = load('../../dist/limits.js').limits;
   for (const each of ofKind('Deployment'))

@@ -47,7 +47,7 @@ test('only one process at a time can hold the lock', () => {
   expect(readdirSync(home)).toEqual(['version.json']);
 });
 
-test('a lock is taken over if its process has ended or its pid now belongs to another process', async () => {
+test('a lock is taken over if the process that held it has ended, or if another process now has its pid', async () => {
   openHome(home);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   // For a moment after its start, a process has no command line, and counts as ended.

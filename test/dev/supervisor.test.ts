@@ -139,7 +139,7 @@ test("if a role ends before it is ready, the error names the role's last error a
   await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
 });
 
-test('the terminal shows only some warnings and errors of a role, and shortens them', async () => {
+test('the terminal shows only some warnings and errors of a role, and shortens long lines', async () => {
   const start = role('deliver');
   const running = await start();
   await running.stop();

@@ -50,7 +50,7 @@ test.each(commands)('$path: $command', async ({ command }) => {
   if (command.startsWith('curl')) expect(JSON.parse(stdout)).toMatchObject({ ok: true });
 });
 
-test('the documented commands for webhook routes set two routes and delete one', async () => {
+test('the documented commands for webhook routes set two routes and delete one route', async () => {
   expect(await resultOf(service.bot(bot, 'getWebhookRoutes'))).toMatchObject([
     { name: 'payments', url: 'https://127.0.0.1:2/payments', allowed_updates: ['callback_query'] },
   ]);

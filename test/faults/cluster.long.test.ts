@@ -41,7 +41,7 @@ function writtenBy({ dir }: ClusterNode): string {
 const holds = (written: string, text: string) => new RegExp(`${text}(?!\\d)`).test(written);
 
 test(
-  'R18: after a master is killed under load, its replica takes over with every write that it received',
+  'R18: after a master is killed under load, its replica takes over with every write that the replica had received',
   async () => {
     const six = await freshCluster();
     cluster = six;

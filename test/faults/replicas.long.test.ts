@@ -165,7 +165,7 @@ describe.each([
   );
 
   test(
-    'while a standby is unavailable or being promoted, no call reads from it or waits for it',
+    'while a standby is unavailable or being promoted, no call reads from the standby or waits for it',
     async () => {
       await pair.caughtUp();
       await pair.promote();

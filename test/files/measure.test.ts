@@ -170,7 +170,7 @@ test('broken files are measured as far as possible, without an error', async () 
   }
 }, 60_000);
 
-test('a file name contains no characters that change its direction', async () => {
+test('a file name contains no characters that change the direction of text', async () => {
   const files = createFiles({
     ...{
       blobs: createFolderStore(join(dir, 'names')),

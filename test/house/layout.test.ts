@@ -25,7 +25,7 @@ test('only test files of the short tier leave out tests, because the long tier r
   expect(users.filter((file) => !/\.test\.ts$/.test(file) || /\.long\.test\.ts$/.test(file))).toEqual([]);
 });
 
-test('every file of src describes its job in its first sentence or at its only export', () => {
+test('every file of src describes its job in the first sentence of the file or at the only export', () => {
   expect(code.length).toBeGreaterThan(150);
   const defines = /^\/\*\*.*\*\/\nexport const|^ {2}summary:/m;
   const silent = code

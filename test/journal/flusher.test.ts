@@ -50,7 +50,7 @@ const watermarks = statement(
 );
 
 describe('the flusher writes journals to Postgres', () => {
-  it('the flusher shortens the time to live of messages only if their bot is over its byte limit', async () => {
+  it('the flusher shortens the time to live of a message only if the bot of the message is over its byte limit', async () => {
     const { client } = node.connection;
     const [noisy, calm] = [chat, chatOf(100_002)];
     const large = 'x'.repeat(10_000);

@@ -49,7 +49,7 @@ describe('a Redis is used only if its stored identity is right', () => {
   });
   it('a Redis is refused when it has an older generation than Postgres', () =>
     expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
-  it('a rebuild adopts the former Redis again, unless nodes use the current one', () => {
+  it('a rebuild adopts the former Redis again, unless nodes use the current Redis', () => {
     expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
     expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
   });

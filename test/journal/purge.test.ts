@@ -132,7 +132,7 @@ test('the purge removes the reactions and counts of deleted posts before the pos
   expect(await left('posts')).toEqual(others(1));
 });
 
-test('a poll past the age limit becomes a tombstone, which is purged a day later with its results and votes', async () => {
+test('a poll past the age limit becomes a tombstone, and a purge removes the results and votes with the tombstone a day later', async () => {
   const ms = (days: number) => Math.floor(Date.now() - days * 86_400_000);
   const [old, young] = [ms(31), ms(29)];
   for (const table of ['polls', 'poll_results'])

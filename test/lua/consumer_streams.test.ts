@@ -232,7 +232,7 @@ test('after polls without a consumer, the first confirmation on a stream confirm
   expect(await world.pending()).toEqual(new Set([101]));
 });
 
-test('if a stream loses its updates and gets them back in another order, it sends all of them again', async () => {
+test('if a stream loses its updates and gets them back in another order, the stream sends all these updates again', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);

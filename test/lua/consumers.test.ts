@@ -97,7 +97,7 @@ test(
   property_ms_max,
 );
 
-test('a consumer that joins gets its share of the chats, and no other chat moves', async () => {
+test('a consumer that joins gets its share of the chats, and the other chats stay with their consumers', async () => {
   await emptied(client);
   const world = new ConsumerWorld(client);
   const chats = 200;

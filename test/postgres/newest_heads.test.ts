@@ -67,7 +67,7 @@ test('the newest message of a chat is found whatever its age', async () => {
   expect(statements).toBe(3);
 });
 
-test('chats with recent messages, and chats without messages, need one statement', async () => {
+test('one statement is enough for chats with recent messages and for chats without messages', async () => {
   await store(11, [400, 1]);
   await store(12, [0, 0, 0]);
   expect(await newest(11, 12, 13)).toEqual({ 11: 'message 2', 12: 'message 3', 13: null });

@@ -38,7 +38,7 @@ async function scan(word: string, before: number, rows: number, limit = 100) {
   return { ids: accounts.map(({ id }) => id - 500_000), bottom: (bottom ?? 0) - 500_000, more };
 }
 
-test('a search reads a limited number of accounts, newest first, and the next search continues below the last of them', async () => {
+test('a search reads a limited number of accounts, newest first, and the next search continues with older accounts', async () => {
   // The deleted person 8 is read but never found.
   expect(await scan('even', 600_000, 3)).toEqual({ ids: [10], bottom: 8, more: true });
   expect(await scan('even', 500_008, 3)).toEqual({ ids: [6], bottom: 5, more: true });
@@ -53,7 +53,7 @@ test('a search without a match reads the accounts and finds nothing', async () =
   expect(await scan('nobody', 600_000, 4)).toEqual({ ids: [], bottom: 7, more: true });
 });
 
-test('a search reads accounts by their primary key, however many there are', async () => {
+test('a search reads accounts by their primary key, however many accounts exist', async () => {
   await client.query('analyze users');
   await client.query('set enable_seqscan = off');
   const plan = await client.query(

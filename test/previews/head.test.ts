@@ -22,7 +22,7 @@ test('a preview shows the texts that a page provides for previews, and the host 
   });
 });
 
-test('the preview of a page that provides no texts for previews shows its title and description', () => {
+test('if a page provides no texts for previews, the preview shows the title and description of the page', () => {
   expect(card('<title>A &amp; B</title><META NAME=Description CONTENT="c">')).toEqual({
     ...{ host: 'example.org', title: 'A & B', description: 'c' },
   });

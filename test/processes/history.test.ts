@@ -85,7 +85,7 @@ function read(atMs: number, afterMs = 0) {
   return readHistory({ connection, keys: node.keys }, afterMs);
 }
 
-test('readers get all finished points of the last hour, or only those after a time that they name', async () => {
+test('readers get all finished points of the last hour, or only the points after a given time', async () => {
   const current = 400_000_000;
   const seed = (number: number) =>
     node.connection.client.hset(

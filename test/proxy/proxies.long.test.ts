@@ -298,7 +298,7 @@ describe.each(here)('proxy %s', (kind) => {
     await expect.poll(() => proxy.log()).toContain(id);
   });
 
-  test('rate limits use the client address that the proxy saw, not one that the client claims', async () => {
+  test('rate limits use the client address that the proxy saw, not an address that the client claims', async () => {
     const localAddress = kind === 'haproxy' ? '127.0.0.77' : '127.0.0.78';
     const guess = (i: number) =>
       ask(proxy, `/bot1:made_up_${i}/getMe`, {

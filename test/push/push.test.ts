@@ -121,7 +121,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-test('a browser can subscribe to notifications unless its keys are invalid or its address is internal', async () => {
+test('a browser can subscribe to notifications unless the keys of the subscription are invalid or its address is internal', async () => {
   const ann = await service.newUser('ann');
   expect(await app(ann, 'GET', '/api/me/push')).toEqual({ public_key: publicKey, subscriptions: 0 });
   const { subscription } = makeBrowser(origin);
@@ -277,7 +277,7 @@ describe('some people get no notification', () => {
   });
 });
 
-test('a notification about a message from a person has the name of this person as its title', async () => {
+test('if a person sends a message, the title of the notification is the name of this person', async () => {
   const [ida, jon] = await Promise.all([person('ida'), person('jon')]);
   const chat = await app(ida, 'POST', `/api/people/${jon.username}/chat`, {});
   const { message_id, date } = await app(ida, 'POST', `/api/chats/${chat.id}/messages`, { text: 'hello' });

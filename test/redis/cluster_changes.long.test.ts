@@ -96,7 +96,7 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   expect(Math.max(...ids) - Math.min(...ids)).toBeGreaterThan(30_000);
 }, 180_000);
 
-test('while one master is down, only its partitions answer 503', async () => {
+test('while one master is down, only calls on the partitions of this master get 503', async () => {
   const [, dead] = bots;
   const living = bots[2];
   const events = await openEvents(service.fronts[0].url, owner.token);

@@ -191,7 +191,7 @@ test('two calls with one request id in a combined run are applied once and get t
   expect(await client.xlen(journal)).toBe(5);
 });
 
-test('if a call with a reply keyboard is inside a combined run, the calls around it get the right versions', async () => {
+test('if a combined run contains a call with a reply keyboard, the calls before and after this call get the right versions', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1], { keep: 'rk' }), send('c', chats[2])]);
   expect(await scriptsRun()).toBe(1);
   expect(sent.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
@@ -351,7 +351,7 @@ async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, n
   for (const [ref, id] of acknowledged.values()) expect(await record(ref, id)).not.toBeNull();
 }
 
-test('after Redis is killed at any moment, it has every acknowledged call and no part of any other call', async () => {
+test('after Redis is killed at any moment, Redis has every acknowledged call and no part of any other call', async () => {
   for (let round = 0; round < 4; round++) {
     const acknowledged = new Map<string, readonly [ChatRef, number]>();
     let count = 0;

@@ -95,7 +95,7 @@ describe('script headers are parsed', () => {
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('a shared function that uses KEYS is refused, and the error has its file and line', () => {
+  test('a shared function that uses KEYS is refused, and the error names the file and line of the function', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
     expect(() => read('@summary x.', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
@@ -220,7 +220,7 @@ describe('the combined form', () => {
     ...['@arg f flag', '@args l int'],
   ].join('\n');
 
-  test('a script has a combined form only if its header declares one', () => {
+  test('a script has a combined form only if the header of the script declares a combined form', () => {
     expect(read(header.replace('@combine 4\n', '')).combined).toBeNull();
     expect(read(header).combined?.callsMax).toBe(4);
   });

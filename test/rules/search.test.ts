@@ -14,7 +14,7 @@ test('a query without words, or with too many, is refused', () => {
   for (const query of ['', ' \n\t', words.join(' ')]) expect(searchWords(query)).toBeNull();
 });
 
-test('a message matches if its texts contain every word, in any case and within other words', () => {
+test('a message matches if its texts contain every word, even in another case or inside other words', () => {
   const matches = (query: string, ...texts: string[]) => containsWords(texts, searchWords(query) ?? []);
   expect(matches('cat', 'Concatenate')).toBe(true);
   expect(matches('cat dog', 'the DOG chased a cat')).toBe(true);

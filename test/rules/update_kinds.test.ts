@@ -26,7 +26,7 @@ test('a bot without a list of update kinds gets all kinds except chat_member and
   expect(others).toEqual(['chat_member', 'message_reaction_count']);
 });
 
-test('a bot that lists only the first six update kinds gets only these', () => {
+test('a bot that lists only the first six update kinds gets only these kinds', () => {
   const six = updateKinds.slice(0, 6);
   expect(updateMask(six)).not.toBe(defaultUpdateMask);
   expect(maskNames(updateMask(six))).toEqual(six);

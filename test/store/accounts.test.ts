@@ -80,7 +80,7 @@ test('if a node dies while it removes the messages of an account, another node c
   });
 });
 
-test('if a node dies right after it committed an account removal, the sweep revokes all tokens of the account', async () => {
+test('if a node dies right after committing an account removal, the sweep revokes all tokens of the account', async () => {
   const made = await furnish();
   expect((await b.store.auth.user(made.ann.token))?.id).toBe(made.ann.id);
   a.hooks.call = () => Promise.reject(new Error('the process dies'));
@@ -113,7 +113,7 @@ test('account removal also removes a reaction that is not yet in Postgres, even 
   expect([await left(), (await seen()).reactions]).toEqual([0, []]);
 });
 
-test('when an account is removed, its groups pass to their first administrators, and their bots are notified', async () => {
+test('when an account is removed, each of its groups passes to the first administrator, and the bots of the group are notified', async () => {
   const ann = await makeUser(b);
   const ida = await makeUser(b);
   const group = await b.store.chats.create('group', 'Team', ann.id);

@@ -201,7 +201,7 @@ test('a poll without a consumer ends when a consumer polls, and is refused until
   expect(await pending()).toBe(0);
 });
 
-test('a webhook ends the polls of consumers, and later polls get its undelivered updates', async () => {
+test('a webhook ends the polls of consumers, and later polls get the updates that were not delivered to the webhook', async () => {
   await sayAll('hello');
   const got = await take(a, 'one');
   const settings = {

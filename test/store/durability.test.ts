@@ -88,7 +88,7 @@ const laterIncarnation = 3 * limits.versions_per_incarnation + 1;
 afterEach(settled);
 
 describe('a durable call', () => {
-  test('a durable call is confirmed when its version is announced, and not when an earlier version is announced', async () => {
+  test('a durable call is confirmed when the version of its change is announced, and not when an earlier version is announced', async () => {
     const outcome = start();
     await settled();
     flushed(4);
@@ -219,7 +219,7 @@ describe('the number of durable calls is limited', () => {
     expect(durability.stats).toEqual({ ...idle, confirmed: 0, unconfirmed: 0 });
   });
 
-  test('a durable call ends immediately if its caller disconnected while its scripts ran', async () => {
+  test('a durable call ends immediately if its caller disconnected while the scripts of the call ran', async () => {
     const outcome = start({ isGone: true });
     await settled();
     expect(outcome.is).toBe('not_durable');

@@ -82,7 +82,7 @@ test('a membership event that was posted but not deleted from the table is not d
   expect(await statuses()).toEqual([...before, 'my_chat_member left member']);
 });
 
-test('a membership change is refused and changes nothing while too many events of its chat wait', async () => {
+test('a membership change is refused and changes nothing while too many events of the chat wait', async () => {
   const full = await node.store.chats.create('channel', 'Full', owner.id);
   const other = await makeUser(node);
   const add = (status: 'member' | 'left') =>

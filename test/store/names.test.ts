@@ -141,7 +141,7 @@ describe('Redis has copies of bots', () => {
     for (const node of [a, b]) expect(await copied(node)).toBe('second');
   });
 
-  test('a change of the name does not change the copy of the descriptions, which has its own version', async () => {
+  test("a change of a bot's name does not change the copy of its descriptions, because this copy has a version of its own", async () => {
     await describeAs(b, 'first');
     const bytes = () => b.connection.client.getBuffer(cluster.keys.descriptions(bot.id));
     const before = await bytes();

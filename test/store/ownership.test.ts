@@ -109,7 +109,7 @@ describe('concurrent owner changes', () => {
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
 
-  test('of two transfers to a person and one creation, only one succeeds if the person may own only one more bot', async () => {
+  test('if a person may own only one more bot, only one of three concurrent calls succeeds: two transfers and one creation', async () => {
     await a.db.query(
       `insert into bots (owner_id, username, name) select $1, 'filler_' || n, 'x' from generate_series(1, $2::int) n`,
       [ben.id, limits.bots_per_owner_max - 1],
@@ -210,7 +210,7 @@ describe('the owner controls write access to a bot', () => {
     );
   const refused = { kind: 'cant_write_to_bot' };
 
-  test('after a person has lost write access, a node that still caches the old answer cannot restore it', async () => {
+  test('after a person has lost write access, a node that still caches the old answer cannot restore the access', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, ben);
     const held = gate();

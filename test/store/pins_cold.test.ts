@@ -91,7 +91,7 @@ test('an evicted chat is read back with its pin and reply keyboards, even if man
   ]);
 });
 
-test('interface §3: deleting a pinned message unpins it, even if Redis has evicted the message', async () => {
+test('interface §3: deleting a pinned message unpins the message, even if Redis has evicted it', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);
@@ -163,7 +163,7 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show a reply together with the message that it answers, even after an eviction', async () => {
+test('behaviour §11: history and event stream show a reply together with the message that it replies to, even after an eviction', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

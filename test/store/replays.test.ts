@@ -240,7 +240,7 @@ test('delivery attempts and dead letters are purged when they exceed their maxim
   expect(await node.store.replays.countDead(bot.id)).toBe(1);
 });
 
-test('a secret in a recorded answer is masked even if the size limit cuts it', () => {
+test('a secret in a recorded answer is masked even if the size limit cuts the secret', () => {
   const secrets = ['https://example.com/hook/abcdefghij?key=1', 's3cret'];
   for (let before = 900; before < 1_030; before++) {
     for (const leak of [

@@ -126,7 +126,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     cut.open();
   });
 
-  test('a lease counts from the time at which its renewal was sent, not from the arrival of the answer', async () => {
+  test('a lease counts from the time at which its renewal was sent, not from the time at which the answer arrived', async () => {
     await a.store.auth.bot(bot.token);
     const slow = gate();
     a.hooks.call = async (name, run) => {
@@ -209,7 +209,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
   });
 });
 
-describe('a revocation takes effect after Redis has refused it for a while', () => {
+describe('a revocation takes effect even if Redis refuses the revocation for a while', () => {
   const away = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
 
   test.each(beforeCommit)(

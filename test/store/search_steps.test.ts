@@ -45,7 +45,7 @@ test('a search reads a page in steps of growing size, and a page reads a limited
   expect(next).toBe(100_001 - limits.search_rows_max);
 });
 
-test('a search ends a page at its time limit, and the next page continues below it', async () => {
+test('a search ends a page at its time limit, and the next page continues where this page ended', async () => {
   const { search, steps } = searchOf(100_000, limits.search_steps_ms);
   const { messages, next } = await search.inChat(sharedChat(-1), ['x'], 0, 20);
   expect(messages).toEqual([]);

@@ -100,7 +100,7 @@ test.each([undefined, 'one'])(
   },
 );
 
-test('the stream of a consumer ends if the client confirms nothing for a minute, but not while it confirms', async () => {
+test('the stream of a consumer ends if the client confirms nothing for a minute, but not while the client confirms updates', async () => {
   const stream = open(a, 'one');
   await say('0');
   await eventually('the first', () => stream.got.length === 1);
@@ -156,7 +156,7 @@ test.each([undefined, 'one'])(
   },
 );
 
-test('streams end when their node shuts down, and no new ones start', async () => {
+test('streams end when their node shuts down, and no new streams start', async () => {
   const streams = [open(a, 'one'), open(a, 'two')];
   await eventually('begun', () => streams.every(({ begun }) => begun));
   a.store.polls.close();
@@ -296,7 +296,7 @@ test('a resumed stream sends every unconfirmed update, even if its client accept
   await stream.over;
 });
 
-test('a stream whose updates moved to another consumer sends all of them again when they move back', async () => {
+test('if the updates of a stream move to another consumer and back, the stream sends all these updates again', async () => {
   const stream = open(a, 'one', { leaseMs: short_lease_ms });
   await say('0');
   await eventually('the first', () => stream.got.length === 1);

@@ -131,7 +131,7 @@ test.each<[string, Partial<State>]>([
   expect(log.filter((line, i) => line !== log[i - 1])).toEqual(['look', 'redis 1000', 'postgres', 'look']);
 });
 
-test('moves of the clock do not overlap, and all of them together are bounded', async () => {
+test('moves of the clock do not overlap, and the sum of all moves is bounded', async () => {
   const { clock, log, moved } = clockIn({});
   const year = 366 * 86_400_000;
   const first = clock.advance(1);
@@ -145,7 +145,7 @@ test('moves of the clock do not overlap, and all of them together are bounded', 
   await expect(moved(1)).rejects.toMatchObject({ kind: 'bad_request' });
 });
 
-test('a delayed delivery ends when its worker stops, and is then no longer delayed', async () => {
+test('a delayed delivery ends when its worker stops, and then no longer counts as delayed', async () => {
   const time = new VirtualTime();
   const faults = new Faults();
   faults.add(1, 'delivery', { delay_ms: 60_000, status: 500, retry_after: undefined, applied: false }, 1);

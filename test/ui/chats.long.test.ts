@@ -166,7 +166,7 @@ const inView = (page: Page, text: string) =>
     return inner.top >= outer.top && inner.bottom <= outer.bottom;
   }, text);
 
-test('a chat with 60 unread messages opens at the first one, and only messages in view count as read', async () => {
+test('a chat with 60 unread messages opens at the first unread message, and only messages in view count as read', async () => {
   const { service } = world;
   const chat = await service.newGroup(bob, 'Harvest', [alice]);
   const say = (text: string) =>
@@ -302,7 +302,7 @@ test('in every window of its creator, a new group is the first chat in the list'
   await Promise.all([page.context().close(), other.context().close()]);
 });
 
-test('a person who is added to a channel or removed from it sees this immediately', async () => {
+test('a person who is added to a channel or removed from a channel sees the change immediately', async () => {
   const { service } = world;
   const channel = await resultOf(
     service.app(alice, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true }),
@@ -369,7 +369,7 @@ test('Pin and Delete are offered only to people who have the right', async () =>
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('the list of commands is above the text field, and Escape or a click outside closes it', async () => {
+test('the list of commands is above the text field, and Escape or a click outside closes the list', async () => {
   const { service } = world;
   const bot = await service.newBot(alice, 'waiter');
   const commands = ['menu', 'bill'].map((command) => ({ command, description: `Shows the ${command}` }));

@@ -207,7 +207,7 @@ test('the caption of a picture keeps its formatting', async () => {
   await page.context().close();
 });
 
-test('typing `@` lists members, and the keyboard chooses one', async () => {
+test('typing `@` lists members, and a member can be chosen with the keyboard', async () => {
   const page = await world.open(alice, `#/chat/${group}`);
   const field = fieldOf(page);
   await field.click();

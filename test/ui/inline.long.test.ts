@@ -115,7 +115,7 @@ test('inline results appear above the composer, and a click sends one of them as
   expect(world.faults()).toEqual([]);
 });
 
-test('with the keyboard, a person can select a result, load further results and send one', async () => {
+test('with the keyboard, a person can select a result, load further results and send a result', async () => {
   const page = await open();
   await type(page, 'many');
   await resultsOf(page).getByText('Result 20').waitFor();

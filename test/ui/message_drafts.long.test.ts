@@ -32,7 +32,7 @@ async function open(): Promise<Page> {
   return page;
 }
 
-test('a draft grows in the chat, and the message replaces it', async () => {
+test('a draft grows in the chat, and the final message replaces the draft', async () => {
   const page = await open();
   await show(1, '');
   await log(page).getByText('thinking…').waitFor();
@@ -55,7 +55,7 @@ test('a draft grows in the chat, and the message replaces it', async () => {
   expect(world.faults()).toEqual([]);
 });
 
-test('a draft is shown after a reload, and a stop hides it in every window', async () => {
+test('a draft is shown after a reload, and stopping the draft hides it in every window', async () => {
   const [one, other] = [await open(), await open()];
   await show(2, 'A long answer', { can_stop: true });
   await log(one).getByText('A long answer').waitFor();

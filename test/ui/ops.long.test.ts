@@ -138,7 +138,7 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('with the keyboard alone, an operator finds a bot, suspends it and ends the suspension', async () => {
+test('with the keyboard alone, an operator finds a bot, suspends the bot and ends the suspension', async () => {
   const page = await look();
   await openBot(page);
   expect(page.url()).toMatch(new RegExp(`#bots/${bot.id}$`));

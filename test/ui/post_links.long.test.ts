@@ -135,7 +135,7 @@ test('the list of people who reacted has a tab for each emoji', async () => {
   await page.context().close();
 });
 
-test('hovering over the reaction button or holding it down shows the emoji that people use most', async () => {
+test('hovering over the reaction button or holding the button down shows the emoji that people use most', async () => {
   const post = await newPost('Ebb');
   await react(bob, post, '🦀');
   const page = await world.open(alice, `#/chat/${post.channel}/posts`);

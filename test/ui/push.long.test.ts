@@ -93,7 +93,7 @@ async function withSubscription(page: Page, subscription: Browser['subscription'
   await page.reload();
 }
 
-test('a person who turns notifications on gets them until the person turns them off or signs out', async () => {
+test('a person who turns notifications on gets notifications until the person turns them off or signs out', async () => {
   const page = await open('#/settings', ['notifications']);
   // This is a public address, but the test sends nothing to it.
   await withSubscription(page, makeBrowser('https://1.1.1.1').subscription);

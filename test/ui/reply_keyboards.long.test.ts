@@ -82,7 +82,7 @@ test('a reply keyboard below the composer survives a reload, and a press sends t
   await page.context().close();
 });
 
-test('a one-time keyboard closes after a press and can be opened again, and a persistent one cannot be closed', async () => {
+test('a one-time keyboard closes after a press and can be opened again, and a persistent keyboard cannot be closed', async () => {
   await send(alice.id, 'Once', { keyboard: [['Only']], one_time_keyboard: true });
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const only = keysOf(page).getByRole('button', { name: 'Only' });

@@ -213,7 +213,7 @@ test('an open group shows each change in all windows', async () => {
   expect(world.faults()).toEqual([]);
 });
 
-test('all windows of the owner show the draft of a bot, its message, its new name and its new picture', async () => {
+test("all windows of the owner show a bot's draft, final message, new name and new picture", async () => {
   windows = await openWindows();
   await showAll(`#/chat/${bot.id}`, '[role=log]');
   const write = (method: string, params: object) => () =>

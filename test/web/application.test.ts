@@ -218,7 +218,7 @@ describe('a person has a read position in each chat', () => {
   });
 });
 
-test('a look-up of a username finds the bot, person or public chat that has it', async () => {
+test('a look-up of a username finds the bot, person or public chat with this username', async () => {
   const about = { type: 'channel', title: 'News', username: 'app_news' };
   const { id } = await me(alice, 'POST', '/api/chats', about);
   const find = (name: string) => service.app(bob, 'GET', `/api/names/${name}`);

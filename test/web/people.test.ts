@@ -65,7 +65,7 @@ describe('people forward messages', () => {
     });
   });
 
-  test('nobody can forward protected messages or messages of chats they are not in', async () => {
+  test('nobody can forward protected messages, or messages of a chat without being a member', async () => {
     const [group, channel] = await Promise.all([
       service.newGroup(alice, 'Ours', [bot]),
       me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Read' }).then(({ id }) => id as number),

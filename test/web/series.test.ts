@@ -23,7 +23,7 @@ const history = (at_ms: number, points: Point[]): History => ({
   points,
 });
 
-test('new points join the history, and points older than its range leave it', () => {
+test('new points join the history, and points older than the range of the history are removed', () => {
   const first = history(begin, [point(begin - 3_600_000), point(begin - 2 * step)]);
   const both = joined(first, history(begin + step, [point(begin - step)]));
   expect(both.at_ms).toBe(begin + step);

@@ -102,7 +102,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('if two links overlap, the second one is dropped', () => {
+  it('if two links overlap, the second link is dropped', () => {
     const link = { ...at('text_link', 0, 2), url: 'http://e.org/' };
     expect(marked('abc', [{ ...link, offset: 1 }, link])).toEqual([link]);
   });

@@ -393,7 +393,7 @@ describe('edits', () => {
     expect(verdict(model, history)).toBe('linearizable');
   });
 
-  test('the model rejects two edits within a second, however their calls overlap', () => {
+  test('the model rejects two edits within a second, however the calls overlap', () => {
     expect(verdict(model, [edit(0, 1, 'a'), edit(900, 901, 'b')])).toBe('violation');
     expect(verdict(model, [edit(0, 700, 'a'), edit(0, 900, 'b')])).toBe('violation');
     expect(verdict(model, [edit(0, 1_100, 'a'), edit(0, 1_100, 'b'), edit(0, 1_900, 'c')])).toBe('violation');
