@@ -168,7 +168,7 @@ test('a call with a made-up token sends no command to Redis', async () => {
   expect(sent).toEqual([]);
 });
 
-test('forwarding or copying up to 100 hot messages takes two script calls, and deleting up to 100 hot messages takes one', async () => {
+test('forwarding or copying up to 100 hot messages takes two script calls, and deleting them takes one script call', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 100; i++)
     ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);

@@ -153,7 +153,7 @@ test('the write access policy does not apply to groups', async () => {
   await expect.poll(texts).toContain('in a group');
 });
 
-test('the write access policy is read back from Postgres after Redis lost the policy', async () => {
+test('the write access policy is read back from Postgres after Redis loses the policy', async () => {
   await service.openChat(friend, bot);
   await service.openChat(other, bot);
   await set('selected', friend);

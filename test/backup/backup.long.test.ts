@@ -221,7 +221,7 @@ test('a restore into an empty installation restores every row unchanged', async 
   expect(sent.message_id).toBeGreaterThan(10_000);
 }, 180_000);
 
-test('after Redis lost all data, messages are served from Postgres', async () => {
+test('after Redis loses all data, messages are served from Postgres', async () => {
   const of = restored as Service;
   const kinds = ['message', 'chat_member'];
   await resultOf(of.bot(bot, 'getUpdates', { allowed_updates: kinds }));

@@ -146,7 +146,7 @@ describe.each([
     await resultOf(service.bot(made, 'setWebhook', { ...receiver, secret_token: to.secret }));
   });
 
-  test('a bot gets each message once and in order while it switches between webhook and polling under load', async () => {
+  test('while a bot switches between webhook and polling under load, the bot gets each message once and in order', async () => {
     const words: string[] = [];
     let saying = true;
     const load = (async () => {

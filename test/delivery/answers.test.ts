@@ -87,7 +87,7 @@ function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly 
   };
 }
 
-test('a call requested in a webhook answer does not run after the bot was suspended', async () => {
+test('a call requested in a webhook answer does not run after the bot is suspended', async () => {
   const { store, errors } = world.front;
   const { bot, users } = await makeChats(world.front, 1);
   const body = Buffer.from(JSON.stringify({ method: 'sendMessage', chat_id: users[0]?.id, text: 'a' }));

@@ -114,7 +114,7 @@ test('when a connection fails, a waiting request opens another connection', asyn
   await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
 });
 
-test('at the total limit of connections, the sender closes idle connections and keeps busy ones', async ({
+test('at the total limit of connections, the sender closes idle connections and keeps busy connections', async ({
   onTestFinished,
 }) => {
   const quiet = await receive(onTestFinished);

@@ -170,7 +170,7 @@ test('live updates do not wait for a replay whose deliveries fail, not even in t
   await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 60, pending: 0, ended: expect.any(Number) });
 });
 
-test('a replay goes on after its worker was killed', async ({ onTestFinished }) => {
+test('a replay goes on after its worker is killed', async ({ onTestFinished }) => {
   const later = await books(onTestFinished);
   const { bot, users, say } = await makeChats(world.front, 4);
   for (let n = 0; n < 30; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));

@@ -91,7 +91,7 @@ test('a freed slot skips waiting queues that may not take the slot, and goes to 
   expect(woken).toEqual([5]);
 });
 
-test('fetched bytes reduce the room of their owner by twice their number, and the room of other owners by their number', () => {
+test('the bytes that an owner fetches count twice against the room of that owner, and once against the room of other owners', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
   expect([held.room(1), held.room(2)]).toEqual([400, 700]);

@@ -87,7 +87,7 @@ async function refused(env: Record<string, string> = {}): Promise<string> {
 const pidsOf = ({ pids }: DevInfo) =>
   [...pids.front, ...pids.deliver, ...pids.flush, pids.redis, pids.postgres].filter((pid) => pid !== null);
 
-test('dev keeps data and tokens for the next run after a stop by SIGINT', async () => {
+test('after a stop by SIGINT, dev keeps data and tokens for the next run', async () => {
   const order = join(top, 'order');
   const first = dev({ WORKERS: '2', FAKE_ORDER: order });
   const before = await ready(first);

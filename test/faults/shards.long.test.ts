@@ -267,7 +267,7 @@ test('a backup restored beside the original installation has every row of every 
   }
 }, 180_000);
 
-test('after Redis lost all data, a rebuild restores the data from every database', async () => {
+test('after Redis loses all data, a rebuild restores the data from every database', async () => {
   await drained();
   const client = new Redis(service.redis.url);
   await client.flushall();

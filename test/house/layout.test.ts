@@ -86,7 +86,7 @@ describe('infra/docs and README.md', () => {
     ).toEqual([]);
   });
 
-  test('bots.md lists every method, and api.md every endpoint and error', () => {
+  test('bots.md lists every method, and api.md lists every endpoint and error', () => {
     expect(
       missing(
         'bots.md',

@@ -42,7 +42,7 @@ test('two servers share a port only if both request it', async () => {
   await Promise.all([first.close(), second.close()]);
 });
 
-test('drain finishes open requests and ends each connection after its reply', async () => {
+test('drain() finishes open requests and ends each connection after its reply', async () => {
   let release = () => {};
   const released = new Promise<void>((resolve) => {
     release = resolve;
@@ -68,7 +68,7 @@ test('drain finishes open requests and ends each connection after its reply', as
   await server.close();
 });
 
-test('close ends an idle connection after its next reply, even if the client pauses between requests', async () => {
+test('close() ends an idle connection after its next reply, even if the client pauses between requests', async () => {
   const { server, port } = await start((request) => request.reply(200, `"${request.path}"`), {
     quietMs: 5_000,
   });
@@ -96,7 +96,7 @@ test('after leave(), the server still accepts connections, and closes each one a
   await server.close();
 });
 
-test('close waits for open requests and slow readers, then closes idle connections', async () => {
+test('close() waits for open requests and slow readers, and then closes idle connections', async () => {
   const body = `"${'x'.repeat(12_000_000)}"`;
   const { server, port } = await start(async (request) => {
     await sleep(50);
@@ -119,7 +119,7 @@ test('close waits for open requests and slow readers, then closes idle connectio
   expect(slow.text).toContain('Connection: close');
 });
 
-test('close ends immediately if no request is open', async () => {
+test('close() ends immediately if no request is open', async () => {
   const { server, port } = await start((request) => request.reply(200, '{}'));
   const idle = await new RawClient(port).send(headOf('GET /x'));
   await idle.until(() => idle.statuses.length === 1);

@@ -24,7 +24,7 @@ describe.concurrent('', () => {
     await waiting.server.close();
   });
 
-  test('an idle stream stays open after its reader was slow for a while', async ({ expect }) => {
+  test('an idle stream stays open even if its reader was slow for a while', async ({ expect }) => {
     let aborts = 0;
     let stream: EventStream | undefined;
     const { server, port } = await start((request) => {

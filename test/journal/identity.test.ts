@@ -39,7 +39,7 @@ function decided(
 describe('a Redis is used only if its stored identity is right', () => {
   it('a Redis is used when Redis and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
-  it('after Postgres was restored to an earlier time, a Redis with a newer generation is still used', () =>
+  it('after Postgres is restored to an earlier time, a Redis with a newer generation is still used', () =>
     expect(decided(named(3), 2)).toBe('uses 3'));
   it('a Redis is refused when it belongs to another installation', () => {
     for (const adoption of ['unless_used', 'never', 'rebuild'] as const)

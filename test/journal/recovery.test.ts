@@ -132,7 +132,7 @@ describe('partitions are recovered', () => {
     expect(reported).toEqual([]);
   });
 
-  it('no version is given out twice after Redis lost its latest writes', async () => {
+  it('no version is given out twice after Redis loses its latest writes', async () => {
     await node.recovery.recover(partition(), runId());
     const versions: number[] = [];
     for (let i = 1; i <= 3; i++) versions.push(await putMessage(node, chat, i, `kept ${i}`));
@@ -501,7 +501,7 @@ describe('partitions are recovered', () => {
     expect((await registered())[0]?.incarnation).toBe(42);
   });
 
-  it('after the version counter was lost, new versions start above the last id of the journal', async () => {
+  it('after the version counter is lost, new versions start above the last id of the journal', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partition());
     await client.xadd(journal, `${7 * limits.versions_per_incarnation + 3}-0`, 'k', 'x', 'i', '');
@@ -511,7 +511,7 @@ describe('partitions are recovered', () => {
     await putMessage(node, chat, 1, 'is accepted by the stream');
   });
 
-  it('after a partition row lost its incarnation, new versions start above the watermark of the row', async () => {
+  it('after a partition row loses its incarnation, new versions start above the watermark of the row', async () => {
     await node.pool.query(
       statement('test_row', 'insert into partitions (partition, flushed_version) values ($1, $2)'),
       [partition(), 12 * limits.versions_per_incarnation + 1],

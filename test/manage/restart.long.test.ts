@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-test('a conversation with the management bot continues after the worker of the bot was killed and restarted', async () => {
+test('a conversation with the management bot continues after the worker of the bot is killed and restarted', async () => {
   const gina = await newTalker(service, 'gina', 'en');
   await gina.say('/newbot');
   await service.deliver.kill();

@@ -30,7 +30,7 @@ const well: Facts = {
   ...{ databases: [database], moving: null, failingWebhooks: [] },
 };
 
-test('doctor reports nothing for a healthy installation', () => {
+test('`petrel doctor` reports nothing for a healthy installation', () => {
   expect(findingsOf(well)).toEqual([]);
 });
 
@@ -182,7 +182,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
 });
 
-test('doctor does not report idle journals, and lists problems before advice', () => {
+test('`petrel doctor` does not report idle journals, and lists problems before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
   // After a restore, the next step for the operator is to start a flusher.
   expect(

@@ -151,7 +151,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await resultOf(service.app(person, 'GET', '/api/chats'));
 }, 240_000);
 
-test('nodes recover by themselves after their common Redis lost its data', async () => {
+test('nodes recover by themselves after their common Redis loses its data', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendonly: false, detached: false, ...(port ? { port } : {}) });

@@ -91,7 +91,7 @@ test('a front refuses to start if it cannot write uploaded files', async () => {
   }
 }, 240_000);
 
-test('doctor checks the partitions of delivered updates if UPDATES_DAYS is set', async () => {
+test('`petrel doctor` checks the partitions of delivered updates if UPDATES_DAYS is set', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));

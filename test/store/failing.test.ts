@@ -160,7 +160,7 @@ test('an owner gets no notice of a route that was deleted', async () => {
   expect(await notices()).toEqual([]);
 });
 
-test('failures leave no row if they are recorded after their route was deleted', async () => {
+test('a failure leaves no row if it is recorded after its route was deleted', async () => {
   await setRoute('pay');
   await setRoute('fine');
   await node.store.webhooks.removeRoute(bot.id, 'pay', false);

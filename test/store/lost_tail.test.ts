@@ -70,7 +70,7 @@ const partition = () => cluster.keys.partitions.of(made.bot.id);
 const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));
 const skip = limits.incarnation_sequence_skip + 1;
 
-test('after Redis lost its latest writes, new message ids, update ids and versions are above all earlier ones', async () => {
+test('after Redis loses its latest writes, new message ids, update ids and versions are above all earlier ones', async () => {
   const ids = [(await send('kept')).id];
   const [kept] = await poll(node, made.bot);
   remember();
@@ -107,7 +107,7 @@ test('if Redis never uses an incarnation that a node has registered, a new chat 
   expect(await next()).toBe(lost - 1 + skip);
 });
 
-test('after Redis lost its latest writes, ids that had reached Postgres are not given out again', async () => {
+test('after Redis loses its latest writes, ids that had reached Postgres are not given out again', async () => {
   await send('kept');
   remember();
   await send('flushed and lost');
@@ -122,7 +122,7 @@ test('after Redis lost its latest writes, ids that had reached Postgres are not 
   expect(rows.map((row) => row.message_id)).toEqual([1, 2, 2 + skip]);
 });
 
-test('after Redis lost its latest writes, messages, edits, deletions, pins and reactions are restored from Postgres', async () => {
+test('after Redis loses its latest writes, messages, edits, deletions, pins and reactions are restored from Postgres', async () => {
   const { chat, user } = made;
   const channel = await node.store.chats.create('channel', 'News', user.id);
   const post = (await node.store.messages.send(channel, user.sender, text('post'))).record.post;
@@ -208,7 +208,7 @@ test('ids that Redis lost in an earlier crash are not given out after a later cr
   expect(Math.max(...(await updateIds()))).toBeGreaterThan(Math.max(...lostUpdates));
 });
 
-test('the id of the first post of a partition is not given out again after Redis lost the post', async () => {
+test('the id of the first post of a partition is not given out again after Redis loses the post', async () => {
   const channel = await node.store.chats.create('channel', 'News', made.user.id);
   const publish = async () =>
     (await node.store.messages.send(channel, made.user.sender, text('post'))).record.post ?? 0;
@@ -333,7 +333,7 @@ test('if Redis loses updates of a queue while a forwarder waits, these updates a
   expect(shown(await poll(node, bot))).toEqual(['survives']);
 });
 
-test('if the call that opened a queue is repeated after Redis lost the queue, no update id is given out twice', async () => {
+test('if the call that opened a queue is repeated after Redis loses the queue, no update id is given out twice', async () => {
   const { chat, user, bot } = made;
   const say = (on: TestNode) => on.store.messages.send(chat, user.sender, text('x'));
   const firstId = async (on: TestNode) => (await poll(on, bot))[0]?.updateId;

@@ -165,7 +165,7 @@ describe('Redis has copies of bots', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('a node can read a bot that an older release cached, when bots had no localised names', async () => {
+  test('a node can read a cached bot from an older release, in which bots had no localised names', async () => {
     const key = cluster.keys.bot(bot.id);
     await nameOn(b);
     const fields = unpack<unknown[]>((await b.connection.client.getBuffer(key)) as Buffer);

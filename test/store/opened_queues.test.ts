@@ -21,7 +21,7 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-test('after Redis lost its last writes, a node cannot open a queue with a webhook that it read before', async () => {
+test('after Redis loses its last writes, a node cannot open a queue with a webhook that the node read before the loss', async () => {
   const person = await makeUser(a);
   const bot = await makeBot(a, await makeUser(a));
   const chat = directChat(bot.id, person.id);

@@ -280,7 +280,7 @@ describe('the owner controls write access to a bot', () => {
     expect(asked).toEqual([]);
   });
 
-  test('after Redis lost its latest writes, write access is read from Postgres again', async () => {
+  test('after Redis loses its latest writes, write access is read from Postgres again', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, cora);
     await expect(send(a)).rejects.toMatchObject(refused);

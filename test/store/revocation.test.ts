@@ -103,7 +103,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     cut.open();
   });
 
-  test('after the clock of Redis was set forward, a revocation still waits for a node with a valid lease', async () => {
+  test('after the clock of Redis is set forward, a revocation still waits for a node with a valid lease', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -236,7 +236,7 @@ describe('a revocation takes effect after Redis has lost its data', () => {
     await b.connection.client.flushall();
   }
 
-  test('nodes drop their cached tokens after Redis lost its data, even if epoch numbers are reused', async () => {
+  test('nodes drop their cached tokens after Redis loses its data, even if epoch numbers are reused', async () => {
     await a.store.auth.revoke('bot:1');
     await eventually('acknowledged', () => a.store.auth.stats.epoch === 1);
     await a.store.auth.bot(bot.token);
@@ -292,7 +292,7 @@ describe('a revocation takes effect after Redis has lost its data', () => {
     cut.open();
   });
 
-  test('after Redis restarted without data, no node accepts a token from its cache for longer than a lease', async () => {
+  test('after Redis restarts without data, no node accepts a token from its cache for longer than a lease', async () => {
     await a.store.auth.bot(bot.token);
     await cluster.redis.stop();
     await a.db.query('update bots set token_hmac = $2 where id = $1', [bot.id, Buffer.alloc(32)]);

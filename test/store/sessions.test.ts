@@ -19,7 +19,7 @@ const setUsed = (id: number, daysAgo: number) => one.db.run`
   update user_tokens set created_at = now() - interval '1 year', last_used_on = current_date - ${daysAgo}::int
   where id = ${id}`;
 
-test('every node accepts a session until it is ended, and refuses it afterwards', async () => {
+test('every node accepts a session until the session is ended, and refuses the session afterwards', async () => {
   const { id, token } = await makeUser(one);
   const first = await one.store.sessions.start(id, 'Firefox on Linux');
   const second = await other.store.sessions.start(id, '');
@@ -86,7 +86,7 @@ test('a sign-in above the limit ends the session that has been unused for the lo
   expect(await one.store.users.tokens(id, 0, 100)).toHaveLength(2);
 });
 
-test('a session ends when it was unused for more than the given number of days, and tokens stay valid', async () => {
+test('a session ends when it has been unused for more than the given number of days, and tokens stay valid', async () => {
   const { id, token } = await makeUser(one);
   const start = async (daysAgo: number | null) => {
     const made = await one.store.sessions.start(id, '');

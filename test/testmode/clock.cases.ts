@@ -26,7 +26,7 @@ async function asPerson(world: World, verb: string, path: string) {
 const deadLetters = async (world: World) =>
   (await asPerson(world, 'GET', `/api/me/bots/${world.bot.id}/webhook/dead_letters`)).items;
 
-test('an update is delivered even if its webhook failed for 23 hours', async () => {
+test('an update is delivered even if its webhook has failed for 23 hours', async () => {
   const world = await server.world();
   const receiver = await webhookOf(world);
   receiver.status = 500;
@@ -42,7 +42,7 @@ test('an update is delivered even if its webhook failed for 23 hours', async () 
   expect((await bot(world, 'getWebhookInfo')).body.result.pending_update_count).toBe(0);
 });
 
-test('an update becomes a dead letter after its webhook failed for 24 hours, and is kept for a week', async () => {
+test('an update becomes a dead letter after its webhook has failed for 24 hours, and is kept for a week', async () => {
   const world = await server.world();
   const receiver = await webhookOf(world);
   receiver.status = 500;

@@ -302,7 +302,7 @@ test('when a refused upload is sent again, the files sent with it follow', async
   await page.context().close();
 });
 
-test('files beyond the limits are refused with the limit, and nothing is uploaded', async () => {
+test('files beyond the limits are refused, the error names the limit, and nothing is uploaded', async () => {
   const { chat, page } = await openGroup('Limits');
   const posts: string[] = [];
   page.on('request', (request) => {

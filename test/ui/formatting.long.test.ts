@@ -84,7 +84,7 @@ test('the buttons above the text field format the selected text, and the change 
   await page.context().close();
 });
 
-test('keys format the selected text, and Ctrl+K finds a chat if nothing is selected', async () => {
+test('keyboard shortcuts format the selected text, and Ctrl+K finds a chat if nothing is selected', async () => {
   const page = await world.open(alice, `#/chat/${group}`);
   const keys = ['B', 'I', 'U', 'Shift+X', 'Shift+H', 'Shift+M', 'Shift+E', 'Shift+.'];
   const written = ['**x**', '_x_', '++x++', '~~x~~', '||x||', '`x`', '```\nx\n```', '> x'];

@@ -67,7 +67,7 @@ const key = (pressed: string, code: string, more: object = {}) => ({
   ...more,
 });
 
-test('a key formats text on every keyboard layout, and only with Ctrl or ⌘', () => {
+test('a keyboard shortcut formats text on every keyboard layout, and only with Ctrl or ⌘', () => {
   expect(formatOfKey(key('b', 'KeyB'))).toBe('bold');
   expect(formatOfKey(key('и', 'KeyB'))).toBe('bold');
   expect(formatOfKey(key('b', 'KeyN'))).toBe('bold');
