@@ -12,7 +12,10 @@ const offset = () => time.now() - time.monotonic() - base;
 /** Makes the answer of a Redis server whose clock shows `ms` milliseconds. */
 const answer = (ms: number) => [String(Math.floor(ms / 1_000)), String((ms % 1_000) * 1_000)] as const;
 const base = 1_700_000_000_000;
-/** Sends a request at `sent`. A server answers it at `made`. The clock of this server is ahead of `base` by `ahead`. */
+/**
+ * Sends a request at `sent`. A server answers the request at `made`. The clock of this server is ahead of `base` by
+ * `ahead`.
+ */
 function ask(sent: number, made: number, got: number, ahead = 0): boolean {
   return time.follow(answer(base + made + ahead), sent, got);
 }

@@ -89,7 +89,7 @@ test('all 50 edits within two seconds on two fronts are accepted, but only one e
   await expect.poll(async () => (await textsOf(user.id, message_id)).at(-1), patience).toBe(last);
   await expectOneASecond(user.id, message_id);
   const versions = await versionsOf(user.id, message_id);
-  // The answers without `edit_pending` are the edits that were applied immediately.
+  // The answers without `edit_pending` belong to the edits that were applied immediately.
   const atOnce = answers.filter(({ body }) => !('edit_pending' in body.result));
   expect(atOnce[0]).toBe(answers[0]);
   expect(atOnce.length).toBeLessThan(versions.length);
@@ -223,7 +223,7 @@ test('a button press allows one more edit, and this edit replaces an earlier pen
   const again = await begin();
   const atOnce = await resultOf(edit(user.id, again.message_id, 'at once', { reply_markup }));
   expect('edit_pending' in atOnce).toBe(false);
-  // A new keyboard keeps the pending text, and both are stored immediately.
+  // A new keyboard keeps the pending text. The text and the keyboard are stored immediately.
   const menu = await begin();
   expect(await resultOf(call('editMessageReplyMarkup', { ...menu, reply_markup: changed }))).toMatchObject({
     text: 'two',

@@ -3,7 +3,7 @@ import { captionContent, textContent, type Writer } from '../../src/actions/comp
 import { limits } from '../../src/limits.js';
 import type { Store } from '../../src/store/store.js';
 
-/** The store is used only for mentions of people, which these texts do not contain. */
+/** The store is used only for mentions of people, and these texts contain no mentions. */
 const store = {} as Store;
 const writer: Writer = { id: 1, isBot: true, chat: null };
 /** This long markup has no visible text, because its link is empty. */

@@ -99,7 +99,7 @@ async function startFlusher(
   return { connection, stop };
 }
 
-/** Locks a table to which flushers write in each batch, so that they cannot commit. */
+/** Locks a table to which flushers write in each batch, so that the flushers cannot commit. */
 async function holdCommits(): Promise<() => Promise<void>> {
   const held = [...world.databases];
   for (const database of held) {

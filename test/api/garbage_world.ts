@@ -211,7 +211,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
 
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
     // Restricts the ids of people. Operators could revoke the callers' tokens, and people who manage a chat could add
-    // anyone to it.
+    // anyone to the chat.
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]

@@ -125,7 +125,7 @@ test('an invitation expires after 30 days', async () => {
   ]);
   expect(await invitations(vera)).toEqual([]);
   expect((await app(vera, 'POST', `/api/me/invitations/${group}/accept`)).status).toBe(404);
-  // After an invitation has expired, a new one can be created.
+  // After an invitation has expired, a new invitation can be created.
   expect(await statusOf(add(ann, group, vera))).toBe('invited');
   expect(await invitations(vera)).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 /**
- * Tests all methods and endpoints with callers outside a private channel. They can neither read nor change anything in
- * it.
+ * Tests all methods and endpoints with callers outside a private channel. Such callers can neither read nor change
+ * anything in the channel.
  */
 import { expect, test } from 'vitest';
 import {

@@ -13,7 +13,7 @@ import type { Answer, Service } from '../support/service.js';
  */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|figures|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** Copies of data in Postgres. A read may add a copy, and the sweep may remove one, but no copy may change. */
+/** Copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */
@@ -125,8 +125,8 @@ async function dumpStatement(client: pg.Client): Promise<string> {
 export interface Watch {
   /**
    * Makes the call and expects exactly this refusal: status, `error_code`, text and content type. An answer with 429
-   * has `parameters` and a `Retry-After` of one second. Other answers have neither of the two. Redis and Postgres must
-   * be the same as before.
+   * has `parameters` and a `Retry-After` of one second. Other answers have neither `parameters` nor this header. Redis
+   * and Postgres must be the same as before.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
   /**
@@ -147,7 +147,8 @@ export function expectEnvelope(answer: Answer, code: number, description: string
 }
 
 /**
- * Opens the stores of a service. Stops its flusher, if one is running, so that journal entries of a call stay visible.
+ * Opens the stores of a service. Stops the flusher of the service, if it is running, so that journal entries of a call
+ * stay visible.
  */
 export async function watch(service: Service): Promise<Watch> {
   await service.flush.stop();

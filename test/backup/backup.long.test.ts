@@ -241,7 +241,7 @@ test('after Redis loses all data, messages are served from Postgres', async () =
     /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write to Postgres before was 2[\s\S]*pending updates/,
   );
   expect(ran.out).toContain(describeRecords().join('\n'));
-  // Expects two queues, because the management bot has one too.
+  // Expects two queues, because the management bot has a queue too.
   expect(ran.out).toMatch(/webhooks {5}2 queues are open/);
   const infoOf = (each: TestBot) => resultOf(of.bot(each, 'getWebhookInfo'));
   expect(await infoOf(bot)).toMatchObject({ allowed_updates: kinds });

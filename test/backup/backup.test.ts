@@ -1,5 +1,6 @@
 /**
- * A short form of `backup.long.test.ts`: backs up a running installation, and restores the backup into an empty one.
+ * A short form of `backup.long.test.ts`: backs up a running installation, and restores the backup into an empty
+ * installation.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -104,7 +104,7 @@ test('a grammY bot gets commands with the start payload', async () => {
   expect(await bot.api.setMyCommands(commands)).toBe(true);
   expect(await bot.api.setMyCommands([{ command: 'ping', description: 'Hallo' }], german)).toBe(true);
   expect(await bot.api.setMyCommands(commands.slice(1), groups)).toBe(true);
-  // The balancer alternates between the fronts, so two rounds reach both.
+  // The balancer alternates between the fronts, so two rounds reach both fronts.
   for (let i = 0; i < 2; i++) {
     expect(await bot.api.getMyCommands()).toEqual(commands);
     expect(await bot.api.getMyCommands(german)).toEqual([{ command: 'ping', description: 'Hallo' }]);

@@ -101,7 +101,7 @@ test('node:http can send parameters in every form over one keep-alive connection
       { 'content-type': `multipart/form-data; boundary=${boundary}` },
       `${parts}--${boundary}--`,
     ),
-    // Sends some parameters in the query and the others in the body.
+    // Sends some parameters in the query and the other parameters in the body.
     await call(
       `${pathOf('sendMessage')}?chat_id=${user.id}&text=overridden`,
       'POST',

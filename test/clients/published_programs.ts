@@ -131,7 +131,7 @@ export function startBun(
   return start(bun, args, cwd, { HOME: cwd, API_ROOT: root, PATH: `${PATH}:${process.env.PATH}`, ...more });
 }
 
-/** Returns whether `startBinary` works on this system. Prints one line if it does not. */
+/** Returns whether `startBinary` works on this system. Prints one line if it does not work. */
 export async function canStartBinaries(): Promise<boolean> {
   try {
     await run('unshare', ['--map-root-user', '--mount', 'true']);

@@ -22,7 +22,7 @@ export async function expectEcho(
   }
   // Each message is sent right after a poll has checked its queue. If polls were woken only by the check that runs once
   // a second, each echo except the first would take a second. The test checks only the fastest echo, because a busy
-  // machine may delay the others.
+  // machine may delay the other echoes.
   expect(Math.min(...times.slice(1))).toBeLessThan(500);
   events.cut();
 

@@ -1,4 +1,7 @@
-/** A Telegraf bot for the steps: its calls, contexts, filters and errors. It waits as its 429 errors request. */
+/**
+ * A Telegraf bot for the steps: its calls, contexts, filters and errors. After a 429 error, the bot waits as the error
+ * requests.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Input, Markup, Telegraf, TelegramError } from 'telegraf';
 import { expect } from 'vitest';

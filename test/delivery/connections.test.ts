@@ -187,7 +187,7 @@ test('a sender opens a limited number of connections at the same time', async ({
   const sender = senderFor(onTestFinished);
   const sent = times(3 * most, () => sender.send(target, headers, body));
   expect(sender.stats().connections).toBe(most);
-  // As soon as this connection is open, the sender may open the next one, even if no request has been answered.
+  // As soon as this connection is open, the sender may open the next connection, even if no request has been answered.
   await expect.poll(() => held.length).toBe(3 * most);
   expect(receiver.connections()).toBe(3 * most);
   while (held.length > 0) release();

@@ -36,7 +36,7 @@ async function watchedWorker(world: World) {
     gate: async (_: Step) => {},
     /** The ids of the updates that steps have read. */
     read: new Set<string>(),
-    /** For each queue, the id up to which updates were dropped, as the last step returned it. */
+    /** For each queue, the id up to which updates were dropped, as returned by the last step. */
     dropped: new Map<number, number>(),
     onHint: passAll,
     /**

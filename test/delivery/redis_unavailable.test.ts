@@ -66,8 +66,7 @@ test('if the reply to a step is lost, the queue still counts the bytes of its up
   node.hooks.call = async (name, run) => {
     const reply = await run();
     if (name !== 'webhooks/advance' || lost || (await pending()) !== 1) return reply;
-    // The next step acknowledges the slow update, which is the older one. It also repeats the acknowledgement of the
-    // newer update.
+    // The next step acknowledges the slow update, which is older, and repeats the acknowledgement of the newer update.
     lost = true;
     accept(200);
     await books.tookIn(2);

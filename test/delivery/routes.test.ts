@@ -186,7 +186,8 @@ test('after a worker is killed, another worker delivers the updates of the kille
   for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
   await expect.poll(() => one.open + two.open).toBeGreaterThan(2);
   await killed.kill();
-  // Lets the receivers answer only now. If they had answered the killed worker, its updates would arrive twice.
+  // Lets the receivers answer only now. If the receivers had answered the killed worker, its updates would arrive
+  // twice.
   slow = false;
   await startWorker(onTestFinished);
   await expect

@@ -1,6 +1,6 @@
 /**
- * Tests restarts of `npm start`. After a clean stop, a restart changes nothing. After a crash, it skips ids and logs a
- * warning.
+ * Tests restarts of `npm start`. After a clean stop, a restart changes nothing. After a crash, a restart skips ids and
+ * logs a warning.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

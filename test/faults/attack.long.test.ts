@@ -21,8 +21,8 @@ const warmUpCalls = 200;
 const timesMax = 3;
 const msMax = 10;
 /**
- * The maximum number of measurements under attack. One is not enough, because a busy machine may be slow during a
- * measurement.
+ * The maximum number of measurements under attack. One measurement is not enough, because a busy machine may be slow
+ * during a measurement.
  */
 const triesMax = 3;
 /** The maximum memory that one account may use in Redis: the queue of a bot and a day’s answers. */

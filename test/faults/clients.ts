@@ -420,7 +420,7 @@ async function updatesOf(service: Service, next: () => number) {
   };
   const poll = async (timeout: number): Promise<boolean> => {
     const call = service.bot(bot, 'getUpdates', { offset, timeout }, polls.length % service.fronts.length);
-    // A poll that was cut may still be running. A newer poll ends it with 409.
+    // A poll that was cut may still be running. A newer poll ends the earlier poll with 409.
     const list = await outcomeOf(call, (answer) => (answer.status === 409 ? null : resultIn(answer)));
     if (!list) return false;
     const updates = list.map(({ update_id, message }: Answer['body']) => ({

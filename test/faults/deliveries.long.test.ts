@@ -78,8 +78,8 @@ async function pushTo(world: World, answerMs: number) {
 const settleMs = amount(60_000, 600_000);
 
 /**
- * The maximum number of unrecorded deliveries of a killed worker: one open and one answered, for each of four
- * chats of three bots.
+ * The maximum number of unrecorded deliveries of a killed worker: one open delivery and one answered delivery, for each
+ * of four chats of three bots.
  */
 const sentUnrecorded = 3 * 4 * 2;
 

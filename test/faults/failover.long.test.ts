@@ -81,7 +81,8 @@ test(
     await say(1, 'before');
     await eventually('delivered', () => taken(failing).has('before'));
 
-    // Two updates survive: one is open at the receiver, and the other is pending behind it. The lease survives too.
+    // Two updates survive: one is open at the receiver, and the other is pending behind this update. The lease survives
+    // too.
     await say(1, 'first');
     await say(1, 'second');
     await eventually('open', () => firsts(failing).includes('first'));

@@ -17,8 +17,8 @@ afterAll(() => service?.stop());
 const callers = 32;
 
 /**
- * Clients that keep their connections. They switch to the other front when an answer announces that the first front is
- * closing.
+ * Clients that keep their connections. The clients switch to the other front when an answer announces that the first
+ * front is closing.
  */
 function load(signal: AbortSignal) {
   const counts = { answered: 0, closing: 0 };

@@ -31,7 +31,7 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // The pool has 12 connections. These are more than the retries of a transaction.
+    // The pool has 12 connections. This number is higher than the number of retries of a transaction.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });

@@ -15,7 +15,7 @@ import { createWorld, eventually, type World } from './world.js';
 interface Cluster {
   readonly both: string;
   readonly firstPort: number;
-  /** Kills the first server, and waits until the second one is the primary. */
+  /** Kills the first server, and waits until the second server is the primary. */
   failOver(): Promise<number>;
   close(): Promise<void>;
 }

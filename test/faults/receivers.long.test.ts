@@ -98,8 +98,8 @@ test(
     await talkFor(lanes, 500, amount(500, 5_000));
     await arrived(tally, lanes);
     tally.latencies();
-    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both. In the long
-    // form, a phase lasts longer than an attempt that hangs.
+    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both kinds of
+    // phases. In the long form, a phase lasts longer than an attempt that hangs.
     const rounds = amount(1, 7);
     const p99s: Array<{ readonly calm: number; readonly beside: number }> = [];
     const calls = { calm: newHistogram(), beside: newHistogram() };

@@ -103,7 +103,7 @@ test(
     };
     const ended = new AbortController();
     const cutsMin = count / 200;
-    // All commands of one chunk are cut together. How many these are depends on the speed of the machine.
+    // All commands of one chunk are cut together. The number of these commands depends on the speed of the machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,

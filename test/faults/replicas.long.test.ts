@@ -89,7 +89,7 @@ describe.each([
     return { standby: after.standby - before.standby, primary: after.primary - before.primary };
   }
 
-  /** Reads until the standby serves the read, because a busy machine may connect to it too late. */
+  /** Reads until the standby serves the read, because a busy machine may connect to the standby too late. */
   async function servedByStandby(...expected: readonly string[]): Promise<void> {
     const wrong: string[][] = [];
     const look = async () => {

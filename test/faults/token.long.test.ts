@@ -1,6 +1,6 @@
 /**
- * Tests that no front accepts an old token after the call that replaced it was answered. This includes a front that was
- * frozen.
+ * Tests that no front accepts an old token after the call that replaced the token was answered. This also applies to a
+ * front that was frozen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -149,7 +149,7 @@ async function replaceUnderLoad(frozen: number | null) {
 }
 
 const rounds = amount(1, 5);
-/** The maximum number of rounds. There can be several, because a busy machine may be slow in one round. */
+/** The maximum number of rounds. Several rounds are allowed, because a busy machine may be slow in one round. */
 const triesMax = 5;
 
 test(

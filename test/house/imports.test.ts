@@ -105,12 +105,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^store\/(core\/(keys|codec|groups|poll_record|flush_hints|queue_ids)|limits)\.ts$/.test(to),
   // `endpoints` defines the interface that this folder implements.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  // `endpoints` uses this folder only through an interface that it defines itself.
+  // `endpoints` uses this folder only through an interface that `endpoints` itself defines.
   push: (to, typeOnly) =>
     /^(content|store|delivery|errors)$/.test(folderOf(to)) ||
     to === 'rules/shown_text.ts' ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // The endpoints use this folder only through an interface that they define themselves.
+  // The endpoints use this folder only through an interface that the endpoints themselves define.
   previews: (to, typeOnly) =>
     /^(delivery|store|errors)$/.test(folderOf(to)) ||
     /^(rules\/(page_url|shown_text|token)|server\/(timed_)?turns)\.ts$/.test(to) ||

@@ -1,5 +1,6 @@
 /**
- * Tests that the planted defects of the simulator still fit the code. The simulator itself runs them in the long tier.
+ * Tests that the planted defects of the simulator still fit the code. In the long tier, the simulator itself runs with
+ * these defects.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

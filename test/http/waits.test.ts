@@ -54,7 +54,7 @@ describe.concurrent('', () => {
     const client = await new RawClient(port).send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
     const begun = Date.now();
     await Promise.all([client.untilClosed(45_000), head.untilClosed(45_000)]);
-    // The timers of both engines tick every four seconds. On a busy machine, they may tick later.
+    // The timers of both engines tick every four seconds. On a busy machine, the timers may tick later.
     expect(Date.now() - begun).toBeLessThan(limits.body_idle_ms_max + 10_000);
     expect(Date.now() - begun).toBeGreaterThan(4_000);
     expect(client.statuses).toEqual([]);

@@ -8,7 +8,7 @@ import { VirtualTime } from '../support/virtual_time.js';
 
 type OnFinished = (end: () => Promise<void>) => void;
 
-/** Starts a provider. It begins the answers to calls at `slowPath` with `begin`, and never ends these answers. */
+/** Starts a provider that begins its answers to calls at `slowPath` with `begin`, and never ends these answers. */
 async function startSlow(onTestFinished: OnFinished, slowPath: string, begin: (to: ServerResponse) => void) {
   const state = { reached: 0, closed: 0 };
   let issuer = '';

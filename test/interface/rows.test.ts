@@ -1,4 +1,4 @@
-/** Checks the table itself. It contains all rows except those that cannot be tested. */
+/** Checks the table itself. The table must contain all rows except those that cannot be tested. */
 import { expect, test } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';

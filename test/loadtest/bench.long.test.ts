@@ -1,6 +1,7 @@
 /**
  * Tests that the benchmark runs from a bare build and compares both sides of a scenario. The benchmark reports the
- * expected round trips and memory, and goals at a fixed rate. At the first wrong answer, it ends and leaves no files.
+ * expected round trips and memory, and goals at a fixed rate. At the first wrong answer, the benchmark ends and leaves
+ * no files.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -156,7 +156,7 @@ test('CPU time that no process of the run used is counted as CPU time of other p
     ...{ at, machine, own, cpu: { server: own, flush: 0, postgres: 0, load: 0 } },
     redis: { cpuSeconds: 0, scripts: 0, commands: 0 },
   });
-  // In 10 s, two cores worked for 16 s. The run used 6 s of these.
+  // In 10 s, two cores worked for 16 s. The run used 6 s of this time.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 116, 4), 2)).toBeCloseTo(0.5);
   // The clocks of the system are not exact.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 105, 4), 2)).toBe(0);

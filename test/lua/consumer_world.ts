@@ -32,7 +32,7 @@ export const step = (client: Redis, args = {}): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/consume') as Script, consumerKeys, stepArgs(args));
 
 /**
- * Runs a step before the tested one. The lease of this step is a little shorter. The tested step therefore changes the
+ * Runs a step before the tested step. The lease of this step is a little shorter. The tested step therefore changes the
  * end of the lease even if both steps run in the same millisecond.
  */
 export const stepped =
@@ -102,7 +102,7 @@ export class ConsumerWorld {
 
   /**
    * Performs a step. `more` contains further arguments, for a step that continues the first step or for a new start.
-   * Returns the ids of the updates, or null if another poll has replaced this one.
+   * Returns the ids of the updates, or null if another poll has replaced this poll.
    */
   async take(name: Name, args: object, more: object = {}): Promise<number[] | null> {
     const before = await this.pending();

@@ -46,7 +46,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
 
 /** A bot whose processes call `getUpdates`. A call may wait for updates. */
 class PollWorld extends ConsumerWorld {
-  /** The last poll of each process. It may still wait for updates. */
+  /** The last poll of each process. This poll may still wait for updates. */
   readonly #waits: Partial<
     Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
   > = {};

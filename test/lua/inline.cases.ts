@@ -340,7 +340,7 @@ export const inlineCases: readonly Case[] = [
       seeds.text(kept.bytes, `${limits.inline_answers_bytes_max + 7}`, 90_000),
       ...[1, 2, 3].map((id) => seeds.hash(`${answers}${id}`, { l: 'x' })),
       seeds.text(`${cache}one`, '1', 90_000),
-      // This key already refers to a newer answer, so it stays.
+      // This key already refers to a newer answer, so the key stays.
       seeds.text(`${cache}two`, '3', 90_000),
     ],
     answer: ['ok'],

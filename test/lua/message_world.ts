@@ -63,7 +63,7 @@ export const asDirect = [
 ];
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
-/** A stream of small entries. The first entry records that `before` bytes of 64 MiB were used before it. */
+/** A stream of small entries. The first entry records that `before` bytes of 64 MiB were used before this entry. */
 export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
   (client) =>
     client.eval(

@@ -27,7 +27,10 @@ import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../
 export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
 export const keys = makeKeys(8);
 
-/** Starts one node with all slots. It refuses a script that accesses another slot, like a cluster of several nodes. */
+/**
+ * Starts one node with all slots. The node refuses a script that accesses another slot, like a cluster of several
+ * nodes.
+ */
 export async function startClusterNode() {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-lua-'));
   const port = await freePort();

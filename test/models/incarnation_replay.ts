@@ -141,8 +141,8 @@ export class IncarnationReplay {
   async #commit({ flusher, known, refused }: { flusher: number; known: number; refused: number }) {
     const { prefixes } = this.#batches.get(flusher) as ReadResult;
     const batch = prepareBatch(prefixes, new Map([[partition, known]]));
-    // Skips an empty batch, because the program does not write one. A batch is empty if Redis crashes between the two
-    // reads of a flusher.
+    // Skips an empty batch, because the program does not write empty batches. A batch is empty if Redis crashes between
+    // the two reads of a flusher.
     if (prefixes.length === 0) return;
     const written = writeBatch(this.#pool, batch, () => expect.unreachable());
     expect(

@@ -37,8 +37,8 @@ export class OutboxReplay {
   }
 
   /**
-   * Opens the partitions, and the queues. If they were opened later, a crash could lose both, but in the model no queue
-   * is ever lost.
+   * Opens the partitions, and the queues. If they were opened later, a crash could lose partitions and queues, but in
+   * the model no queue is ever lost.
    */
   async begin(): Promise<void> {
     await this.#replay.recover();

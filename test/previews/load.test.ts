@@ -146,7 +146,7 @@ test('an endless page is read up to a limit, and its connection is closed', asyn
   });
   expect(await load()).toMatchObject({ title: 'Endless' });
   await expect.poll(() => receiver.open()).toBe(0);
-  // Allows some megabytes more, because the kernel buffers them in addition to the bytes that were read.
+  // Allows some megabytes more, because the kernel buffers more bytes than were read.
   expect(sent).toBeLessThan(limits.preview_page_bytes_max + 32 * 1024 * 1024);
 });
 

@@ -133,7 +133,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
   server = await start(other, redis.port);
   const client = new Redis(server.url);
-  // Leaves out the keys of the wake-up queue, because it has a separate client that is not checked.
+  // Leaves out the keys of the wake-up queue, because this queue has a separate client that is not checked.
   const keys = async () => (await client.keys('*')).filter((key) => !key.includes('doorbell')).sort();
   const before = await keys();
   await expect

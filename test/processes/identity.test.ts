@@ -1,6 +1,6 @@
 /**
  * The short form of `identity.long.test.ts`. Tests that a node refuses the Redis of another installation. While another
- * Redis is in use, it also refuses an empty Redis.
+ * Redis is in use, the node also refuses an empty Redis.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect } from 'vitest';

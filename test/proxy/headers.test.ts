@@ -1,4 +1,7 @@
-/** Checks the nginx configuration, which forwards only listed headers. It must forward all headers that fronts read. */
+/**
+ * Checks the nginx configuration, which forwards only listed headers. The configuration must forward all headers that
+ * fronts read.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

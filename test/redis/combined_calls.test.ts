@@ -230,7 +230,7 @@ test('a combined run contains a limited number of calls, messages and bytes', as
   expect(await runsOf(many(17))).toBe(2);
   // An album counts as one call per message.
   expect(await runsOf(many(4, { texts: ['1', '2', '3', '4', '5', '6', '7', '8'] }))).toBe(2);
-  // If a single call exceeds a limit, it is sent alone.
+  // If a single call exceeds a limit, the call is sent alone.
   expect(await runsOf(many(2, { texts: Array.from({ length: 20 }, (_, i) => `${i}`) }))).toBe(2);
   const third = 'x'.repeat(limits.combined_calls_bytes_max / 3);
   expect(await runsOf(many(2, { texts: [third] }))).toBe(1);

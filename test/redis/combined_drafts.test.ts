@@ -126,7 +126,7 @@ test('drafts of several partitions share a script run, and only the calls of a c
   expect(new Set(bots.map(keys.partitions.of)).size).toBe(3);
   const drafts = bots.flatMap((id) => [directChat(id, 5), directChat(id, 6)]);
   for (const chat of drafts) await client.hset(keys.chat(chat), { s: 7, pi: 1, t: 'direct' });
-  // The first call to each partition opens it.
+  // The first call to each partition opens the partition.
   for (const chat of drafts) await show(chat, 'first');
   await client.config('RESETSTAT');
   const showAll = () => Promise.all(drafts.map((chat) => show(chat, 'next', '2')));

@@ -241,7 +241,8 @@ test('if Redis stops answering, pending calls fail before the connection is clos
     process.kill(redis.pid, 'SIGCONT');
   }
   await connection.ready(ready_ms_max);
-  // Redis ran the commands that it had received before it became silent. It therefore recognises the repeated request.
+  // Redis ran the commands that it had received before it became silent. Redis therefore recognises the repeated
+  // request.
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 3 });
   expect(await send('r4')).toMatchObject({ status: 'ok', first: 5 });
   expect(gaveUp).toBe(false);

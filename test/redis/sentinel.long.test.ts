@@ -162,8 +162,8 @@ if (long)
     );
     const last = (await resultOf(say(bot, 'on the second'))).message_id;
     await watched.caughtUp();
-    // Repeats the request. Sentinels refuse a failover while another one is running, and abandon a failover if they
-    // have heard too little from the replica.
+    // Repeats the request. Sentinels refuse a failover while another failover is running, and abandon a failover if
+    // they have heard too little from the replica.
     const request = () =>
       openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel')).catch(() => undefined);
     await request();

@@ -6,7 +6,7 @@ import { type Attack, attacks } from './adversarial.cases.js';
 const roundsMax = 12;
 /**
  * A run that takes less than this time (in ns) always passes. Such short runs do not matter, and timers are too
- * imprecise for them.
+ * imprecise for such short times.
  */
 const nothing_ns = 1_000_000;
 /**

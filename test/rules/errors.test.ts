@@ -1,4 +1,4 @@
-/** Tests that an error answer is created quickly, because most refused calls throw one. */
+/** Tests that an error answer is created quickly, because most refused calls throw an error. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 

@@ -26,7 +26,8 @@ export class Call {
 }
 
 /**
- * Calls fronts until one answers. `again` is false for the first attempt. Returns undefined if the outcome is unknown.
+ * Calls fronts until a front answers. `again` is false for the first attempt. Returns undefined if the outcome is
+ * unknown.
  */
 export type Ask = <T>(
   call: Call,

@@ -8,8 +8,8 @@ const mutations = JSON.parse(readFileSync(file, 'utf8')) as Array<{ name: string
 
 /**
  * The search begins with the seed that found the defect before. If the program has changed since then, another seed may
- * be needed to find it. If few seeds would find a mutation, it names a focus. All seeds of this mutation then have this
- * focus.
+ * be needed to find the defect. If few seeds would find a mutation, the mutation names a focus. All seeds of this
+ * mutation then have this focus.
  */
 test.each(mutations)(
   'simulated installations find the defect: $name',

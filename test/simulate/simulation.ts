@@ -313,7 +313,7 @@ class Simulation {
     return drawn < 0.7 + this.#conditions.deletes ? this.#write(target, true) : this.#read(target);
   }
 
-  /** Calls fronts until one answers. Returns undefined if the outcome is unknown. */
+  /** Calls fronts until a front answers. Returns undefined if the outcome is unknown. */
   async #retried<T>(
     call: Call,
     work: (front: SimulatedProcess, again: boolean) => Promise<T>,

@@ -44,7 +44,7 @@ async function waiting(node: TestNode, timeout = 20) {
 test('a hint wakes a poll on another node immediately', async () => {
   const took: number[] = [];
   let offset = 0;
-  // A busy machine may delay single answers, but not all.
+  // A busy machine may delay single answers, but not all of them.
   do {
     let ended = Number.POSITIVE_INFINITY;
     const answer = poll(a, made.bot, offset, 20).then((updates) => {
@@ -131,7 +131,7 @@ test('a long poll that has read its queue but does not wait yet ends if a newer 
 test("an update that arrives between a poll's first read and its subscription is found immediately", async () => {
   let found: unknown = 'late';
   let offset = 0;
-  // A busy machine may delay single answers, but not all.
+  // A busy machine may delay single answers, but not all of them.
   for (let tries = 0; tries < 10 && found === 'late'; tries++) {
     const held = gate();
     let looks = 0;

@@ -10,7 +10,7 @@ import { commandOf } from '../../src/dev/processes.js';
 import { killProcessesOf } from './run_processes.mjs';
 import { temporaryFolder } from './servers.js';
 
-/** The memory that must be free. A run uses less than half of it. */
+/** The memory that must be free. A run uses less than half of this memory. */
 const free_bytes_min = 2 * 1024 ** 3;
 
 /**

@@ -15,7 +15,7 @@ export interface Receiver {
 
 /**
  * If no host is given, all local addresses of both families accept connections, because the sender may connect to any
- * of them.
+ * of these addresses.
  */
 const everywhere = { port: 0 };
 
@@ -65,7 +65,7 @@ export async function startReceiver(
   return { port: (server.address() as AddressInfo).port, requests: () => requests, ...counts };
 }
 
-/** Starts a plain TCP listener. It only counts connections, or sends something other than TLS. */
+/** Starts a plain TCP listener. The listener only counts connections, or sends something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
     // Reads from the connection. Otherwise the server would not notice the end of the connection.

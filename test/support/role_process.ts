@@ -21,7 +21,7 @@ export interface RoleProcess {
   /** Returns the last 200,000 characters that the role's processes wrote to stdout and stderr. */
   log(): string;
   readonly leaked: readonly string[];
-  /** Waits for the previous process to exit, starts a new one on the same port, and waits until it is ready. */
+  /** Waits for the previous process to exit, starts a new process on the same port, and waits until it is ready. */
   start(): Promise<void>;
   /** Stops the process cleanly (SIGTERM) and waits. Resolves with `exit code 0` or the signal. */
   stop(): Promise<string>;

@@ -1,4 +1,7 @@
-/** A clock that runs like the clock of the machine. A test with real servers can move it forward instead of waiting. */
+/**
+ * A clock that runs like the clock of the machine. A test with real servers can move this clock forward instead of
+ * waiting.
+ */
 import { Time, type Timer } from '../../src/time.js';
 
 class RunningTimer implements Timer {

@@ -107,7 +107,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
   /**
-   * A Redis or cluster to use instead of a private one. PETREL_TEST_REDIS sets the kind of the private Redis. `stop`
+   * A Redis or cluster to use instead of a private Redis. PETREL_TEST_REDIS sets the kind of the private Redis. `stop`
    * also stops this Redis.
    */
   readonly redis?: FreshRedis;

@@ -21,8 +21,8 @@ export const patiently = (call: () => Promise<Answer>) => resultOf(answered(call
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
 /**
- * Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds the tokens in them to
- * `issued`.
+ * Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds the tokens in the answers
+ * to `issued`.
  */
 export function createCalls(
   fronts: readonly Front[],

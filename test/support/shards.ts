@@ -34,8 +34,8 @@ export interface ShardDatabases {
 }
 
 /**
- * Removes the sharded tables from this control database, makes `count` shards with them, and spreads the partitions
- * over the shards.
+ * Removes the sharded tables from this control database, makes `count` shards with these tables, and spreads the
+ * partitions over the shards.
  */
 export async function divideDatabase(
   controlUrl: string,

@@ -139,8 +139,8 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   const began = performance.now();
   const waitMs = 30_000;
   const { expected, actual } = await second.replay(recording, { waitMs });
-  // An inline query ends only after the bot has answered it. A replay that waited for the end of the query before the
-  // bot's answer would wait in vain.
+  // An inline query ends only after the bot has answered the query. A replay that waited for the end of the query
+  // before the bot's answer would wait in vain.
   expect(performance.now() - began).toBeLessThan(waitMs);
   expect(actual).toEqual(expected);
   expect(expected).toMatchObject([

@@ -1,4 +1,6 @@
-/** Tests cards, dialogs and lists of the web application. The short form of the browser tests leaves them out. */
+/**
+ * Tests cards, dialogs and lists of the web application. The short form of the browser tests leaves these tests out.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bot, InputFile } from 'grammy';
 import { afterAll, expect, test, vi } from 'vitest';

@@ -14,7 +14,7 @@ export interface Cast {
   readonly bot: Bot;
   /** Marks all messages of a chat as read. */
   read(user: TestUser, chat: number): Promise<void>;
-  /** Opens a chat at its end. A chat with unread messages would otherwise open at the first of them. */
+  /** Opens a chat at its end. A chat with unread messages would otherwise open at the first unread message. */
   openAtEnd(user: TestUser, chat: number): Promise<Page>;
 }
 

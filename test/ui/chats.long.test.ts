@@ -36,7 +36,7 @@ const textsOf = async (chat: number): Promise<string[]> =>
 test('messages that were unsent at a reload are sent once and in order', async () => {
   const chat = await world.service.newGroup(alice, 'Ferry', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
-  // The service gets the first message, but the answer never arrives. The other messages wait behind the first one.
+  // The service gets the first message, but the answer never arrives. The other messages wait behind the first message.
   await page.route('**/messages', async (route) => {
     if (route.request().method() !== 'POST') return route.continue();
     await route.fetch();

@@ -29,7 +29,7 @@ const isKeeping = process.env.PETREL_UI_KEEP === '1';
 const only = process.env.PETREL_UI_SCENES?.split(',');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const languages = { en: { ...en, ...later }, ru, hy };
-/** Windows by their width. The widest comes first, because scenes are opened in it. */
+/** Windows by their width. The widest window comes first, because scenes are opened in this window. */
 const sizes = {
   1440: { width: 1440, height: 900 },
   1024: { width: 1024, height: 768 },

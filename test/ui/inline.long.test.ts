@@ -103,7 +103,7 @@ test('inline results appear above the composer, and a click sends one of them as
   await page.getByRole('log').getByText(`via @${bot.username}`).waitFor();
   expect(await fieldOf(page).inputValue()).toBe('');
   expect(await resultsOf(page).count()).toBe(0);
-  // The person cannot edit the message, so the menu does not offer it.
+  // The person cannot edit the message, so the menu does not offer to edit it.
   await page.getByRole('log').getByText('sent 3').click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Delete' }).waitFor();
   expect(await page.getByRole('menuitem', { name: 'Edit' }).count()).toBe(0);

@@ -78,7 +78,7 @@ function holdRows(ids: readonly number[]): void {
   expect(ids).toEqual(ids.map((_, i) => from + i));
 }
 
-/** Turns the wheel until `done` returns true. Returns every message id that was drawn during this. */
+/** Turns the wheel until `done` returns true. Returns every message id that was drawn during the scrolling. */
 async function wheel(
   page: Page,
   by: number,

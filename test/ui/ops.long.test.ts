@@ -160,7 +160,7 @@ test('with the keyboard alone, an operator finds a bot, suspends the bot and end
   await page.getByRole('button', { name: 'Yes, end it' }).press('Enter');
   await page.getByText('active', { exact: true }).waitFor();
   expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
-  // The browser goes back to the overview. It still has the results of the search.
+  // The browser goes back to the overview. The overview still has the results of the search.
   await page.goBack();
   await page
     .getByRole('region', { name: 'Found bots and people, table' })

@@ -1,6 +1,6 @@
 /**
  * Runs the short form of the browser tests. Two people and a grammY bot use the application. The window of each person
- * shows immediately what the other two do. `cards.long.test.ts` tests further cards, dialogs and lists.
+ * shows immediately what the other person and the bot do. `cards.long.test.ts` tests further cards, dialogs and lists.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,7 +60,7 @@ async function visit(user: TestUser, path: string): Promise<Page> {
   return opened;
 }
 
-/** Shows the end of a chat. A chat with unread messages would otherwise open at the first of them. */
+/** Shows the end of a chat. A chat with unread messages would otherwise open at the first unread message. */
 async function visitEnd(user: TestUser, chat: number): Promise<Page> {
   await cast.read(user, chat);
   return visit(user, `#/chat/${chat}`);

@@ -1,6 +1,6 @@
 /**
- * Tests that every change appears in all windows of a person: two wide windows and one as narrow as a phone. Prints how
- * long each change took.
+ * Tests that every change appears in all windows of a person: two wide windows and a window as narrow as a phone.
+ * Prints how long each change took.
  */
 import type { Page } from 'playwright-core';
 import { afterEach, expect, test, vi } from 'vitest';

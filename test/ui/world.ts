@@ -27,7 +27,7 @@ export const flags = [
   ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 
-/** `at` is the port to listen on, or 0 for a free one. */
+/** `at` is the port to listen on, or 0 for a free port. */
 async function startWire(port: number, at: number) {
   const sockets = new Set<Socket>();
   let cut = false;

@@ -20,7 +20,7 @@ const { History }: { History: new (chat: number) => History } = await import(`${
 const { token }: { token: { set(value: string): void } } = await import(`${client}/session.ts`);
 
 const count = 130;
-/** The group begins with two service messages: it was created, and the bot was added. */
+/** The group begins with two service messages: the group was created, and the bot was added. */
 const last = count + 2;
 let service: Service;
 let ann: TestUser;

@@ -31,7 +31,7 @@ const letters = (text: string) =>
 
 const scripts = {
   en: /^[\p{Script=Latin}]*$/u,
-  // A Russian text must not contain letters that only other languages use, for instance Ukrainian.
+  // A Russian text must not contain letters that only other languages use, such as Ukrainian.
   ru: /^[а-яё]*$/iu,
   uz: /^[a-zʻʼ]*$/iu,
   tg: /^[а-яёғӣқӯҳҷ]*$/iu,

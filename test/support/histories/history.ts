@@ -15,8 +15,8 @@ export interface Operation<I = unknown, O = unknown> {
   /** The time of the answer. Infinity if the outcome is unknown. */
   readonly answeredAt: number;
   /**
-   * A call with an unknown outcome takes no effect after this time. If this is absent, the call may take effect at any
-   * time.
+   * A call with an unknown outcome takes no effect after this time. If this time is absent, the call may take effect at
+   * any time.
    */
   readonly effectBy?: number;
 }

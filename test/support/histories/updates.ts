@@ -10,7 +10,7 @@ export interface Arrival {
   /** The id of the message in the chat. */
   readonly message: number;
   readonly text: string;
-  /** Whether the receiver must expect the update again, because it has not confirmed the first arrival. */
+  /** Whether the receiver must expect the update again, because the receiver has not confirmed the first arrival. */
   readonly announced: boolean;
 }
 
