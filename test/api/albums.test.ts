@@ -26,7 +26,7 @@ const kept = async () =>
     entry.isFile(),
   ).length;
 
-test('an album that grammY sends keeps its order and captions', async () => {
+test('an album sent by grammY keeps its order and captions', async () => {
   const api = new GrammyApi(bot.token, { apiRoot: service.fronts[0].url });
   const { photo } = await api.sendPhoto(user.id, new InputFile(png(3, 4), 'earlier.png'));
   const earlier = photo[0]?.file_id as string;

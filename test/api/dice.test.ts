@@ -115,7 +115,7 @@ test.each(['x', '👍', '🎲🎲', 5])('sendDice refuses the emoji %j', async (
   expect(await newest()).toEqual(before);
 });
 
-test('a video note that grammY uploads can be sent again by its file_id', async () => {
+test('a video note uploaded by grammY can be sent again by its file_id', async () => {
   const thumbnail = new InputFile(png(64, 64), 't.png');
   const sent = await api.sendVideoNote(ann.id, note(), { thumbnail, length: 100 });
   const size = mp4(240, 240, 7).length;

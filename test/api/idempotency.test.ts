@@ -177,7 +177,7 @@ describe('calls of people can have an idempotency key', () => {
     expect(made[2]).not.toBe(made[0]);
   });
 
-  test('a refused call that is repeated under its idempotency key gets the same error text again', async () => {
+  test('if a refused call is repeated under its idempotency key, it gets the same error text again', async () => {
     const path = `/api/chats/${bot.id}/messages/999999`;
     const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
     const [first, second] = [await edit(0), await edit(1)];

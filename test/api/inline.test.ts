@@ -405,7 +405,7 @@ test('an inline query is refused outside the chats of the person, and for a bot 
   );
 });
 
-test('a query to a bot that does not request inline queries is refused', async () => {
+test('a query is refused if the bot does not request inline queries', async () => {
   const deaf = await service.newBot(ann, 'deaf');
   await resultOf(setMode(deaf, { enabled: true }));
   await resultOf(service.bot(deaf, 'getUpdates', { allowed_updates: ['message'] }));
@@ -436,7 +436,7 @@ test('only people who may write to a bot can send inline queries to the bot', as
 describe('cached answers', () => {
   const wide = { cache_time: 300 };
 
-  test('another person who makes the same query in the same type of chat gets the stored answer', async () => {
+  test('if another person makes the same query in the same type of chat, that person gets the stored answer', async () => {
     const { question } = await asked(ann, 'wide', [article('w')], wide);
     const again = await resultOf(ask(ben, 'wide', { front: 1 }));
     expect(again.inline_query_id.split('-')[0]).toBe(question.id);

@@ -143,7 +143,7 @@ test("exporting or revoking an administrator's primary invite link creates anoth
   await resultOf(join(eve, third));
 });
 
-test('a person who opens a link that needs approval waits for the decision of a bot or an administrator', async () => {
+test('if an invite link needs approval, a person who opens the link waits for the decision of a bot or an administrator', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const { invite_link } = await resultOf(

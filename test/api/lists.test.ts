@@ -23,7 +23,7 @@ test('the table of lists has a row for each endpoint or method that returns a li
   expect(listed.filter((name) => !(name in rows))).toEqual([]);
 });
 
-test('every endpoint that returns a list divides it into pages', () => {
+test('every endpoint that returns a list divides the list into pages', () => {
   const plain = endpoints.filter(({ result, params }) => {
     const fields = result instanceof z.ZodObject ? result.shape : {};
     const hasItems = result instanceof z.ZodArray || 'items' in fields;

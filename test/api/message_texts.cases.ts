@@ -133,7 +133,7 @@ describe('texts are checked', () => {
     ]);
   });
 
-  test('entities that cannot be parsed are refused with the byte offset and the reason', async () => {
+  test('entities that cannot be parsed are refused, and the error contains the byte offset and the reason', async () => {
     const unparsable = (reason: string) => `Bad Request: can't parse entities: ${reason}`;
     await seen.unchanged(async () => {
       await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');

@@ -174,7 +174,7 @@ test('a bot receives a location and a contact from a person', async () => {
   expect(await newest(bot.id)).toMatchObject({ contact });
 });
 
-test('an upload that is repeated under an idempotency key is sent once', async () => {
+test('an upload repeated under an idempotency key is sent once', async () => {
   const before = [await storedFiles(), (await newest(bot.id)).message_id];
   const once = await send({ document: samples.document }, {}, { key: 'k1' });
   const again = await send({ document: samples.document }, {}, { key: 'k1', front: 1 });
@@ -196,7 +196,7 @@ test('a person can send a file again by its file_id, but only as the same kind o
   expect(await send({}, { photo: file.file_id })).toMatchObject({ status: 400 });
 });
 
-test('a file_id that the service did not create is refused', async () => {
+test('a file_id is refused if the service did not create it', async () => {
   const { document } = await resultOf(send({ document: samples.document }) as Promise<Answer>);
   const id: string = document.file_id;
   const flipped = id.slice(0, 40) + (id[40] === 'A' ? 'B' : 'A') + id.slice(41);

@@ -152,7 +152,7 @@ test('if a post is refused, its file is not stored', async () => {
   expect(await listed()).toEqual([]);
 });
 
-test('a call that is repeated under its idempotency key stores its file once', async () => {
+test('if a call is repeated under its idempotency key, its file is stored once', async () => {
   const [given, options] = [{ text: 'Once', publish_at: soon() }, { key: 'one post' }];
   const post = await schedule({ photo }, given, options);
   const bytes = await storedBytes();

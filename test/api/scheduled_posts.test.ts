@@ -67,7 +67,7 @@ test('an author schedules, lists, changes and deletes posts', async () => {
   expect(await textsIn()).toEqual([]);
 });
 
-test('a due post is published once, and leaves the list', async () => {
+test('a due scheduled post is published once, and leaves the list', async () => {
   const post = await schedule('At **noon**', { entities: [{ type: 'italic', offset: 0, length: 2 }] });
   await makeDue(post.id);
   await expect.poll(() => textsIn()).toEqual(['At **noon**']);
@@ -93,7 +93,7 @@ test('a repeated call to publish a post returns the same message', async () => {
   expect(await textsIn()).toEqual(['Again']);
 });
 
-test('a post can be published immediately, and is not published again', async () => {
+test('a scheduled post can be published immediately, and is then not published again', async () => {
   const post = await schedule('Now');
   const answers = await Promise.all(
     [0, 1, 0, 1].map((front) => app(ann, 'POST', `${at()}/${post.id}/publish`, {}, front)),
@@ -153,7 +153,7 @@ test('a post must be scheduled one minute to 365 days ahead', async () => {
   await ok(ann, 'DELETE', `${at()}/${id}`);
 });
 
-test('the post of an author who lost the right to post fails, and is scheduled again after a change', async () => {
+test('a scheduled post fails if its author lost the right to post, and is scheduled again after a change', async () => {
   await ok(ben, 'POST', `/api/chats/${channel}/join`);
   await makeAuthor();
   const { id } = await schedule('By Ben', {}, ben);

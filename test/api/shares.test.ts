@@ -76,7 +76,7 @@ test('a call waits for a time slice if the calling account is over its share of 
   await Promise.all(waits);
 });
 
-test('a call of an account that is over its share runs immediately if no other account makes calls', () => {
+test('if no other account makes calls, a call runs immediately even if its account is over its share', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
@@ -113,7 +113,7 @@ test("while calls of other accounts run, large calls get half of the event loop'
   expect(quiet.planned[0]?.at).toBe(quiet.now());
 });
 
-test('accounts that wait for a time slice take turns', () => {
+test('accounts take turns if several of them wait for a time slice', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 2, large);
   for (const name of ['d', 'e', 'f']) call(2, name, 2, large);

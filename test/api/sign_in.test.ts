@@ -147,7 +147,7 @@ describe('provider sign-in', () => {
     expect(Number(rows[0].n)).toBe(1);
   });
 
-  test('a sign-in that finds a person whom another sign-in has just created does not count as a sign-up', async () => {
+  test('a sign-in does not count as a sign-up if another sign-in has just created the person', async () => {
     const interval_us = 86_400_000;
     const redis = openAnywhere(service.redis);
     onTestFinished(async () => {
@@ -243,7 +243,7 @@ describe('a refused sign-in changes nothing', () => {
     return finishSignIn(service, started.cookie, answer);
   }
 
-  test('a sign-in whose state differs from the cookie is refused before the provider is asked', async () => {
+  test('if the state of a sign-in differs from the cookie, the sign-in is refused before the provider is asked', async () => {
     const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
     const answer = await visitProvider(mine.url, 'mallory');
     const before = provider.requested.length;

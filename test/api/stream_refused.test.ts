@@ -35,7 +35,7 @@ async function open(user: TestUser) {
   return { statusCode, received, over, cut: () => dispatcher.destroy() };
 }
 
-test('an event stream that fails to start is ended, so that the client reconnects', async () => {
+test('if an event stream fails to start, it is ended, so that the client reconnects', async () => {
   const user = await service.newUser('ann');
   expect((await service.app(user, 'GET', '/api/me')).status).toBe(200);
   process.kill(service.redis.pid, 'SIGSTOP');

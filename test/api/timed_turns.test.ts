@@ -91,7 +91,7 @@ test('a call that waits too long, or finds too many waiting calls, is refused', 
   expect(await next).toBe('next');
 });
 
-test('a call that waits too long behind another call of its account is refused', async () => {
+test('a call is refused if it waits too long behind another call of its account', async () => {
   const { time, call, running, end } = makeTurns();
   const calls = [call(1, 'first'), call(1, 'waits')];
   await time.advance(limits.waitMsMax);

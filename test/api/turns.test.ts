@@ -52,7 +52,7 @@ test('a bot with hundreds of simultaneous setMyCommands calls does not delay the
   await resultOf(set());
 });
 
-test('a person whose changes wait for a locked row does not delay the changes of others', async () => {
+test('if the changes of one person wait for a locked row, the changes of other people do not wait', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const change = (user: typeof eve, language_code: string) =>
     service.app(user, 'PATCH', '/api/me', { language_code });

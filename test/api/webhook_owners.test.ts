@@ -228,7 +228,7 @@ test('owners list dead letters and replay them with the same update_id', async (
     .toBe(0);
 });
 
-test('a replayed update that fails again becomes a dead letter with the same id', async () => {
+test('if a replayed update fails again, it becomes a dead letter with the same id', async () => {
   const [id] = await die('one');
   answer = () => [500, ''];
   await resultOf(own('POST', 'replay', { dead_letters: true }));

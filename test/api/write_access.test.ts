@@ -179,7 +179,7 @@ describe('the owner sets the write access policy', () => {
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('a policy that names a user who cannot be selected is refused, and the error names the user', async () => {
+  test('a policy is refused if it names a user who cannot be selected, and the error names the user', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),

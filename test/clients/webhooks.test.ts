@@ -109,7 +109,7 @@ describe.each([
     await agent.destroy();
   });
 
-  test('updates that a bot refused because of a wrong secret are delivered after the secret is corrected', async () => {
+  test('if a bot refused updates because of a wrong secret, the updates are delivered after the secret is corrected', async () => {
     const url = `https://127.0.0.1:${to.port}/hook`;
     const params = { url, certificate: certificate.cert };
     await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: 'another' }));

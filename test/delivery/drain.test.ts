@@ -105,7 +105,7 @@ test('a slow chat does not delay other chats', async ({ onTestFinished }) => {
   ]);
 });
 
-test('a receiver that is down gets only one request at a time', async ({ onTestFinished }) => {
+test('while a receiver is down, it gets only one request at a time', async ({ onTestFinished }) => {
   let down = true;
   const books = await keepBooks(() => (down ? 503 : 200));
   onTestFinished(() => books.close());

@@ -286,7 +286,7 @@ describe('a ping ends after ten seconds', () => {
     return shown;
   };
 
-  test('a ping to a receiver that never answers ends after ten seconds', async ({ onTestFinished }) => {
+  test('a ping ends after ten seconds if the receiver never answers', async ({ onTestFinished }) => {
     const { receiver } = await receive(onTestFinished, () => {});
     const shown = await late(`https://127.0.0.1:${receiver.port}/`, () => receiver.requests() === 1);
     expect(shown).toMatchObject({ status: null, error: 'Read timeout expired', answer: null });
@@ -307,7 +307,7 @@ describe('a ping ends after ten seconds', () => {
     await expect.poll(() => receiver.open()).toBe(0);
   });
 
-  test('a ping to a receiver that does not finish the TLS handshake ends after ten seconds', async ({
+  test('a ping ends after ten seconds if the receiver does not finish the TLS handshake', async ({
     onTestFinished,
   }) => {
     const listener = await startListener();

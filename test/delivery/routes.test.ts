@@ -472,7 +472,7 @@ test('after the signing secret is replaced, the requests to a route are signed w
   expect(signatures()).toEqual([1, 2]);
 });
 
-test('a worker that missed the hint about a new URL sends later updates only to the new receiver', async ({
+test('if a worker missed the hint about a new URL, it still sends later updates only to the new receiver', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker();

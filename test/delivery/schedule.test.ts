@@ -113,7 +113,7 @@ describe('the last retry happens at the maximum age of an update', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('updates for a receiver that stays down are retried for 24 hours, and the last retries are at least a minute apart', () => {
+  test('if a receiver stays down, updates are retried for 24 hours, and the last retries are at least a minute apart', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),

@@ -110,7 +110,9 @@ function offersSession(hello: Buffer): boolean {
   return false;
 }
 
-test('a server that refuses to resume a TLS session gets a full handshake', async ({ onTestFinished }) => {
+test('if a server refuses to resume a TLS session, the server gets a full handshake', async ({
+  onTestFinished,
+}) => {
   const { server, resumed } = await closing(onTestFinished);
   let refused = 0;
   const front = createTcp((socket) => {

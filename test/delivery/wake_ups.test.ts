@@ -47,7 +47,7 @@ test('an update is delivered before the next sweep if it arrives while its worke
   expect(Math.min(...took)).toBeLessThan(700);
 });
 
-test('the next update of a bot that was just served needs no wake-up', async ({ onTestFinished }) => {
+test('the next update of a bot needs no wake-up if the bot was just served', async ({ onTestFinished }) => {
   const { worker } = await world.worker();
   const books = await keepBooks();
   onTestFinished(() => books.close());

@@ -122,7 +122,7 @@ test('a pod gets more time to shut down than the role in the pod needs', () => {
     );
 });
 
-test('a role that waits for a service exits before the Kubernetes startup probe fails', () => {
+test('if a role waits for a service, the role exits before the Kubernetes startup probe fails', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)

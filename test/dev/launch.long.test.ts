@@ -82,7 +82,7 @@ test('the launcher builds again only if the source has changed', async () => {
   expect((await launch('front')).out).toMatch(/ENOENT.*one\.sql/);
 });
 
-test('launchers that start at the same time share one build and leave no other files', async () => {
+test('if several launchers start at the same time, they share one build and leave no other files', async () => {
   for (let round = 0; round < 3; round++) {
     writeFileSync(join(root, 'src/extra.ts'), `export const round = ${round};\n`);
     const all = await Promise.all(Array.from({ length: 4 }, () => launch('front')));

@@ -17,7 +17,7 @@ socket.on('error', () => process.exit(3));
 `;
 const run = promisify(execFile);
 
-test('two processes that look for free ports at the same time get different ports', async () => {
+test('if two processes look for free ports at the same time, they get different ports', async () => {
   const port = await freePort();
   // The other process exits with code 3, because it cannot reserve this port.
   await expect(run(process.execPath, ['-e', holder, String(port)])).rejects.toMatchObject({ code: 3 });

@@ -54,7 +54,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
   });
   afterEach(() => rm(top, { recursive: true, force: true }));
 
-  test('PostgreSQL programs that the user can already read are not copied', () => {
+  test('PostgreSQL programs are not copied if the user can already read them', () => {
     chmodSync(join(top, 'closed'), 0o755);
     expect(find(place)).toBe(hidden);
     expect(existsSync(place)).toBe(false);

@@ -98,7 +98,7 @@ test('a Redis server left by a killed run is stopped before another server uses 
   expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('a process that now has the pid of a stale pid file is not stopped', async () => {
+test('a process is not stopped if it merely reuses the pid in a stale pid file', async () => {
   await (await start()).stop();
   writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
   await start();

@@ -134,7 +134,7 @@ test(
 );
 
 test(
-  'R2: a worker that freezes for longer than its lease changes nothing when it resumes',
+  'R2: if a worker freezes for longer than its lease, it changes nothing when it resumes',
   async ({ onTestFinished }) => {
     const [first, second] = workers;
     await second.stop();

@@ -331,7 +331,7 @@ test.runIf(pgbouncer)(
 );
 
 test(
-  'promoting a standby that lost no data does not raise the incarnation',
+  'if a standby lost no data, its promotion does not raise the incarnation',
   async () => {
     await begin(promoted(true));
     const bot = await service.newBot(owner, 'stays');

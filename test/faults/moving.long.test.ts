@@ -358,7 +358,7 @@ test.each(['copy', 'fence'])(
   180_000,
 );
 
-test('a move command that is suspended changes nothing after another command has completed the move', async () => {
+test('if a move command is suspended, it changes nothing after another command has completed the move', async () => {
   const target = (await shardNow(0)) === 1 ? 2 : 1;
   const stop = load('suspended');
   const suspended = await signalledAt('copy', 0, target, 'SIGSTOP');

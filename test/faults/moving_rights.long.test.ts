@@ -63,7 +63,7 @@ async function install(root: string) {
 }
 
 test(
-  'a role that is not a superuser can move partitions with the rights that the command names',
+  'if a role is not a superuser, the rights that the command names are enough to move partitions',
   async () => {
     const server = await startPostgres();
     ends.push(() => server.remove());

@@ -20,7 +20,7 @@ const sorted = (history: ReadonlyMap<string, ReadonlyArray<{ readonly messageId:
   [...history].map(([chat, list]) => [chat, [...list].sort((a, b) => a.messageId - b.messageId)]).sort();
 
 test(
-  'R1: a front that is killed under load loses no acknowledged message',
+  'R1: if a front is killed under load, no acknowledged message is lost',
   async () => {
     const world = await createWorld(service);
     const count = amount(2_000, 20_000);
@@ -102,7 +102,7 @@ test(
 );
 
 test(
-  'R1, R7: a flusher that is killed repeatedly leaves Postgres equal to Redis, row for row',
+  'R1, R7: if a flusher is killed repeatedly, Postgres still becomes equal to Redis, row for row',
   async () => {
     const world = await createWorld(service);
     const count = amount(2_000, 20_000);

@@ -154,7 +154,7 @@ test(
 );
 
 test(
-  'R10: a chat whose updates are refused does not delay other chats, and later gets its updates in order',
+  'R10: if the updates of a chat are refused, other chats are not delayed, and the chat later gets its updates in order',
   async ({ onTestFinished }) => {
     let sick: number | undefined;
     const tally = await startTally((_, user) => (user === sick ? 500 : 200));

@@ -124,7 +124,7 @@ test('the file store creates a deleted folder again', async () => {
   await expect(createFolderStore(blocked).put(newKey(), bytes)).rejects.toThrow();
 });
 
-test('the check that the file folder is writable leaves no file behind', async () => {
+test('the check for a writable file folder leaves no file behind', async () => {
   const folder = join(dir, 'checked');
   mkdirSync(folder);
   const store = createFolderStore(folder);

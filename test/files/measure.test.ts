@@ -58,7 +58,7 @@ test('one thread measures files one after the other', async () => {
 /** Waits until the thread has started, because a longer time limit applies to the start. */
 const running = (time: VirtualTime) => expect.poll(() => time.dueInMs).toBe(limits.measure_ms_max);
 
-test('a measuring thread that hangs is terminated at its time limit', async () => {
+test('a measuring thread is terminated at its time limit if it hangs', async () => {
   const hangs = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) for (;;);
@@ -124,7 +124,7 @@ parentPort.on('message', ({ id, bytes }) => {
   await measurer.close();
 });
 
-test('a photo that waits too long for its measurement gets Too Many Requests', async () => {
+test('if a photo waits too long for its measurement, the error is Too Many Requests', async () => {
   const slow = `${sayReady}
 parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const folder = join(dir, 'late');

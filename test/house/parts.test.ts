@@ -35,7 +35,7 @@ beforeEach(() => {
   ran.length = 0;
 });
 
-test('a part of the long tier that may exceed the time limit is skipped', async () => {
+test('a part of the long tier is skipped if it may exceed the time limit', async () => {
   expect(await run([part('a', 4), part('b', 20), part('c', 4)], 10)).toBe(0);
   expect(ran).toEqual(['a', 'c']);
   expect(lines).toEqual([
@@ -55,7 +55,7 @@ test('a failed part does not end the long tier', async () => {
   ]);
 });
 
-test('the failures of a part follow the list of results, so that the end of a log shows them', async () => {
+test('the failures of a part of the long tier are printed after the list of results, at the end of the log', async () => {
   const failed = { ...part('a', 4, 4, 1), failures: () => ['adds numbers\nexpected 2 to be 3'] };
   const text: string[] = [];
   await runParts([failed, part('b', 4)], 60, (line: string) => text.push(...line.split('\n')));
@@ -92,7 +92,7 @@ longTest(
   },
 );
 
-test('a part of the long tier that took longer than expected is marked', async () => {
+test('a part of the long tier is marked if it took longer than expected', async () => {
   await run([part('a', 4, 5.5)], 60);
   expect(lines[0]).toBe('  passed  a: 5.5 min, more than the expected 4');
 });

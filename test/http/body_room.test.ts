@@ -90,7 +90,7 @@ describe('each caller can use only a limited share of the memory for request bod
   });
   afterAll(() => admitting.server.close());
 
-  test('a caller whose token is refused late gets only one answer', async () => {
+  test('if the token of a caller is refused late, the caller gets only one answer', async () => {
     const sent: RawClient[] = [];
     for (let n = 0; n < 5; n++)
       sent.push(

@@ -147,7 +147,7 @@ test('events that are buffered for a slow reader are sent before the stream ends
   client.destroy();
 });
 
-test('a client that does not accept the rest of an ended stream is disconnected', async () => {
+test('a client is disconnected if it does not accept the rest of an ended stream', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);

@@ -178,7 +178,7 @@ test('if the client has disconnected before the reply, the source stream of the 
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a source stream that fails before its first byte causes a 503', async () => {
+test('if a source stream fails before its first byte, the reply is a 503', async () => {
   await serve((request) => {
     const one = source(200_000);
     const sends = request.path === '/late';
@@ -202,7 +202,7 @@ test('a source stream that fails before its first byte causes a 503', async () =
   await expectAlive(fixture.port);
 });
 
-test('a source stream that ends too early closes the connection, so that the client stops waiting', async () => {
+test('if a source stream ends too early, the connection is closed, so that the client stops waiting', async () => {
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 100, body: source(60).stream }),
   );

@@ -109,7 +109,7 @@ it('Petrel refuses a commit on an open connection to a replaced Postgres server'
   expect(present.found).toEqual([]);
 });
 
-it('a revocation that is stored only on a replaced Redis is repeated on the current Redis', async () => {
+it('if a revocation is stored only on a replaced Redis, it is repeated on the current Redis', async () => {
   const former = start(before);
   await touch(former);
   await branch();

@@ -82,13 +82,13 @@ describe('a Redis of an old version has no identity', () => {
     expect(decided(unnamed('run'), 0)).toBe('adopts 1');
     expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
   });
-  it('an old Redis without an identity that was opened on another Postgres is adopted only by a rebuild', () => {
+  it('if an old Redis without an identity was opened on another Postgres, only a rebuild adopts it', () => {
     expect(decided(unnamed('other'), 0)).toMatch(/^refuses: .*does not name its installation/);
     expect(decided(unnamed('other'), 0, [], 'rebuild')).toBe('adopts 1');
   });
 });
 
-test('a master that contains a partition of another installation is refused', async () => {
+test('a master is refused if it contains a partition of another installation', async () => {
   const [cluster, database] = await Promise.all([freshCluster(), migratedDatabase()]);
   onTestFinished(async () => {
     await Promise.all([cluster.stop(), database.drop()]);

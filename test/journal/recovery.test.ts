@@ -339,7 +339,7 @@ describe('partitions are recovered', () => {
         await eventually('reconnected', () => (each.connection.runId() ?? before) !== before);
     }
 
-    it('a sealed Redis that was shut down cleanly continues under the same incarnation, but only once', async () => {
+    it('if a sealed Redis was shut down cleanly, it continues under the same incarnation, but only once', async () => {
       const version = await putMessage(trusting, chat, 1, 'kept');
       await trusting.recovery.seal(all);
       await restart();
@@ -520,7 +520,7 @@ describe('partitions are recovered', () => {
     expect(incarnationOf(Number((await meta()).ver))).toBe(13);
   });
 
-  it('twenty nodes that detect the same restart give out no version twice', async () => {
+  it('if twenty nodes detect the same restart, no version is given out twice', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     const copy = await copyOfData();

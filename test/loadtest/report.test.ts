@@ -151,7 +151,7 @@ test('a folder of kept results is created, and unreadable results are skipped', 
   expect(loadKept(fresh)).toEqual([]);
 });
 
-test('CPU time that no process of the run used is counted as CPU time of other programs', () => {
+test('CPU time counts as CPU time of other programs if no process of the run used it', () => {
   const reading = (at: number, machine: number, own: number) => ({
     ...{ at, machine, own, cpu: { server: own, flush: 0, postgres: 0, load: 0 } },
     redis: { cpuSeconds: 0, scripts: 0, commands: 0 },

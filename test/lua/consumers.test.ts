@@ -141,7 +141,7 @@ test('consumers that join while updates are pending get a share of the pending u
   expect(rounds).toBeLessThan(18);
 });
 
-test('updates that are removed from the queue are also removed from the assignments of a consumer that does not read', async () => {
+test('when updates are removed from the queue, they are also removed from the assignments of a consumer that does not read', async () => {
   await emptied(client);
   const world = new ConsumerWorld(client);
   // One consumer holds the chat with many updates, and the other consumer reads the updates of all other chats.
@@ -161,7 +161,7 @@ test('updates that are removed from the queue are also removed from the assignme
   });
 });
 
-test('a step that finds no update for its consumer takes few commands, even if many other consumers wait', async () => {
+test('if a step finds no update for its consumer, it takes few commands, even if many other consumers wait', async () => {
   await emptied(client);
   const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
   for (const name of names) await step(client, { name, poll: name, lease });

@@ -13,7 +13,7 @@ afterAll(() => cluster.close());
 
 const ensure = (username: string, on = node) => on.store.management.ensure(managementIdentity(username));
 
-test('nodes that start at the same time create one management bot', async () => {
+test('if several nodes start at the same time, they create one management bot', async () => {
   const other = await cluster.node();
   const [first, second] = await Promise.all([ensure('petrelbot'), ensure('petrelbot', other)]);
   expect(second).toBe(first);

@@ -63,7 +63,7 @@ test('a request of an unknown caller does not join the trace of its traceparent 
   expect(spans).toHaveLength(1);
 });
 
-test('traces whose ids come from callers fill at most a quarter of the buffer of spans', async () => {
+test('traces with ids from callers fill at most a quarter of the buffer of spans', async () => {
   const sent = await traced(1, (traces) => {
     for (let n = 0; n < 10_000; n++) call(traces, header('01'));
     call(traces, '');

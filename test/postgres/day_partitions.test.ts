@@ -81,7 +81,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('several processes that create the same daily partitions simultaneously create each partition once', async () => {
+test('if several processes create the same daily partitions simultaneously, each partition is created once', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));

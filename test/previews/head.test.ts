@@ -105,7 +105,7 @@ describe('page encoding', () => {
     expect(read(Buffer.from('<meta charset="__proto__"><title>a</title>'))).toBe('a');
   });
 
-  test('the encoding that a page names is found only at the beginning of the page', () => {
+  test('the encoding of a page is found only if it is named at the beginning of the page', () => {
     expect(read(named(`<!--${' '.repeat(1_024)}--><meta charset=windows-1251>`))).toBe('\ufffd'.repeat(6));
   });
 });

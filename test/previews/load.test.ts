@@ -121,7 +121,7 @@ test.each([['https://a..example/'], [`https://${'a'.repeat(64)}.example/`], ['ht
   },
 );
 
-test('a page with a certificate that is not trusted cannot be loaded', async ({ onTestFinished }) => {
+test('a page cannot be loaded if its certificate is not trusted', async ({ onTestFinished }) => {
   const { load, requests } = await serve(
     onTestFinished,
     (_, response) => response.writeHead(200, html).end(page),
@@ -150,7 +150,7 @@ test('an endless page is read up to a limit, and its connection is closed', asyn
   expect(sent).toBeLessThan(limits.preview_page_bytes_max + 32 * 1024 * 1024);
 });
 
-test('a page that arrives too slowly cannot be loaded', async ({ onTestFinished }) => {
+test('a page cannot be loaded if it arrives too slowly', async ({ onTestFinished }) => {
   const time = new RunningTime();
   const { load, receiver, requests } = await serve(
     onTestFinished,

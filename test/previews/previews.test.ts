@@ -173,7 +173,7 @@ test('a call is refused if it waits too long for the front to load its page', as
   expect(waiting()).toBe(0);
 });
 
-test('people with slow pages get at most half of the simultaneous loads of a front', async ({
+test('people whose pages load slowly get at most half of the simultaneous loads of a front', async ({
   onTestFinished,
 }) => {
   const { open, slow, url, release } = await serve(onTestFinished);

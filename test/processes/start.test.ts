@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-test('a role that waits for Redis becomes ready soon after Redis has started', async () => {
+test('if a role waits for Redis, the role becomes ready soon after Redis has started', async () => {
   const options = { dir: temporaryFolder(), appendfsync: 'no', detached: false } as const;
   const first = await startRedis(options);
   const redis = { ...first, pid: 0 };

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-test('a front that gets SIGTERM exits with code 0 after a stalled request, even if Postgres does not answer', async () => {
+test('when a front gets SIGTERM, it exits with code 0 after a stalled request, even if Postgres does not answer', async () => {
   const [front] = service.fronts;
   const bot = await service.newBot(await service.newUser('owner'), 'stalled');
   const socket = connect(front.port, '127.0.0.1');

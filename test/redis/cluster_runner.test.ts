@@ -58,7 +58,7 @@ const renew = (partition: number) =>
     { node: 'n', known: 0, acked: 0, lease_ms: 1_000 },
   );
 
-test('a client that knows one server in a cluster finds every master', async () => {
+test('a client finds every master of a cluster if it knows one server', async () => {
   expect(new Set(connection.nodes().map(({ url }) => url))).toEqual(new Set(cluster.cluster));
   for (const [partition, slot] of slots.entries())
     expect(nodeAt(partition)).toBe(await cluster.ownerOf(slot));

@@ -111,7 +111,7 @@ const fileBytes = async () => (await stat(await appendOnlyFile())).size;
 
 const record = (ref: ChatRef, id: number) => client.getBuffer(keys.message(ref, id));
 
-test('calls made in the same event loop turn on one partition share a script run, and each gets its own reply', async () => {
+test('calls in the same event loop turn on one partition share a script run, and each call gets its own reply', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1]), send('c'), send('d', chats[2])]);
   expect(sent.map((each) => each.status === 'ok' && each.first)).toEqual([1, 1, 2, 1]);
   expect(sent.map((each) => each.status === 'ok' && each.peer)).toEqual(
@@ -311,7 +311,7 @@ test('a combined run of the maximum number of calls takes Redis less than 2 ms',
   expect(Math.min(...took)).toBeLessThan(2_000);
 });
 
-test('a combined run that is cut off in the append-only file is dropped as a whole', async () => {
+test('if a combined run is cut off in the append-only file, the whole run is dropped', async () => {
   await Promise.all([send('a'), send('b', chats[1])]);
   const size = await fileBytes();
   await Promise.all([send('c'), send('d', chats[1]), send('e', chats[2])]);

@@ -216,7 +216,7 @@ test('reactions in a combined run are counted in order, and the same request id 
   ]);
 });
 
-test('while the journal is full, a combined run removes reactions but sets none, in any order', async () => {
+test('while the journal is full, a combined run removes reactions but sets none, whatever the order of the calls', async () => {
   const post = await newPost();
   for (const user of [11, 12]) await react(`before ${user}`, post, user);
   await client.hset(meta, 'hw', await client.xlen(journal));

@@ -97,7 +97,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-test('changes of drafts that are made in one event loop turn share a script run, and each has its own reply', async () => {
+test('changes of drafts in one event loop turn share a script run, and each change has its own reply', async () => {
   const hints: string[] = [];
   const subscriber = new Redis(redis.url);
   await subscriber.ssubscribe(keys.chatChannel(one));

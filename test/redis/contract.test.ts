@@ -207,7 +207,7 @@ describe('scripts inherit declarations of shared files', () => {
     expect(script.errors.get('e')).toEqual([]);
   });
 
-  test('a script that uses no function of a shared file inherits nothing from it', () => {
+  test('a script inherits nothing from a shared file if it uses no function of that file', () => {
     put_f();
     expect(read('@summary x.', 'return ok(k_key, a)').keys).toEqual([]);
   });

@@ -135,14 +135,14 @@ const journalLength = () => straight.client.xlen(keys.journal(partition));
 const tooMany = { kind: 'too_many_requests', retryAfter: 1 };
 const unavailable = { kind: 'unavailable', retryAfter: 1 };
 
-test('a call on a partition that was never opened recovers the partition once and succeeds', async () => {
+test('if a partition was never opened, a call recovers the partition once and succeeds', async () => {
   expect(await send('r1')).toMatchObject({ status: 'ok', first: 1 });
   expect(recovered).toEqual([`${partition} ${connection.runId()}`]);
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
   expect(recovered).toHaveLength(1);
 });
 
-test('a call on a partition that stays closed fails with unavailable', async () => {
+test('if a partition stays closed, a call on the partition fails with unavailable', async () => {
   recover = async () => undefined;
   await expect(send('r1')).rejects.toMatchObject(unavailable);
   expect(recovered).toHaveLength(3);
@@ -154,7 +154,7 @@ test('recovery errors are returned to the caller', async () => {
   await expect(send('r1')).rejects.toThrow('Postgres is away');
 });
 
-test('a script that Redis no longer has is sent again in full', async () => {
+test('if Redis no longer has a script, the script is sent again in full', async () => {
   await send('r1');
   await straight.client.script('FLUSH');
   expect(await send('r2')).toMatchObject({ first: 2 });
@@ -309,7 +309,7 @@ test('calls that add data to a nearly full Redis are refused until memory is fre
   expect(bounded.anyFull()).toBe(true);
 });
 
-test('a full Redis answers 429 and applies nothing', async () => {
+test('calls to a full Redis get 429 and change nothing', async () => {
   await send('r1');
   const before = await straight.client.hgetall(keys.meta(partition));
   await straight.client.config('SET', 'maxmemory', '1');

@@ -61,7 +61,7 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
     if (performance.now() > end) throw new Error(`not in time: ${what}`);
 }
 
-test('a client that asks the Sentinels uses the master', async () => {
+test('a client asks the Sentinels for the master, and uses the master', async () => {
   const { warnings } = await checkRedis(target());
   expect(warnings).toEqual([expect.stringContaining('min-replicas-to-write')]);
   const client = openClient(target(), { protocol: 2 });
@@ -125,7 +125,7 @@ test('after the failover, long polls are woken and webhooks are delivered', asyn
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('a connection that is looking for the master reconnects if a new master is announced meanwhile', async () => {
+test('if a new master is announced while a connection looks for the master, the connection reconnects', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
   const connections = Array.from(

@@ -30,7 +30,7 @@ async function expectAlike(bot: number): Promise<void> {
   for (const node of nodes) expect(await node.store.bots.commands(bot)).toEqual(row);
 }
 
-test('two nodes that change the commands of a bot concurrently end with the same commands', async () => {
+test('if two nodes change the commands of a bot concurrently, both nodes end with the same commands', async () => {
   const [one] = nodes as [TestNode];
   const bot = await makeBot(one, await makeUser(one));
   for (let round = 0; round < 10; round++) {

@@ -142,7 +142,7 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect(await pending()).toBe(0);
 });
 
-test('a consumer that returns late confirms no updates of chats that have moved', async () => {
+test('if a consumer returns late, it confirms no updates of chats that have moved', async () => {
   await say(people[0] as Person, 'once');
   const got = await take(a, 'late', { leaseMs: 200 });
   const [moved] = await waiting(['other']);
@@ -218,7 +218,7 @@ test('a webhook ends the polls of consumers, and later polls get the updates tha
   expect(got.length).toBeLessThanOrEqual(again.length);
 });
 
-test('a call that drops pending updates drops the updates of all consumers, and waiting polls continue', async () => {
+test('dropping pending updates drops the updates of all consumers, and waiting polls continue', async () => {
   await take(a, 'one');
   await take(b, 'two');
   await sayAll('old');

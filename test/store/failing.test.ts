@@ -54,7 +54,7 @@ const notices = async () =>
     ])
   ).map(({ notice }) => notice);
 
-test('the owner of a webhook that has failed for an hour is notified once, with the last error', async () => {
+test('if a webhook has failed for an hour, the owner is notified once, with the last error', async () => {
   await tried(59, 'Connection timed out');
   await tried(0, 'Connection timed out');
   expect(await notices()).toEqual([]);
@@ -86,7 +86,7 @@ test('an owner is notified again if the webhook fails for another hour after a s
   expect(await notices()).toMatchObject([{ error: 'a' }, { error: 'c' }]);
 });
 
-test('a webhook that was set again counts as healthy, even if failures of the previous webhook are recorded late', async () => {
+test('after a webhook is set again, it counts as healthy, even if failures of the previous webhook are recorded late', async () => {
   await tried(59, 'a');
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
@@ -119,7 +119,7 @@ const anHourPasses = () =>
     bot.id,
   ]);
 
-test('the owner of a route that has failed for an hour is notified once, with its name and last error', async () => {
+test('if a route has failed for an hour, the owner is notified once, with the name and the last error of the route', async () => {
   await setRoute('pay');
   await setRoute('fine');
   await triedOn(1, 'Connection timed out');
@@ -170,7 +170,7 @@ test('a failure leaves no row if it is recorded after its route was deleted', as
   expect(rows).toEqual([{ slot: 2 }]);
 });
 
-test('routes that cannot be decrypted do not prevent the attempts of other bots from being stored', async () => {
+test('if routes cannot be decrypted, the attempts of other bots are still stored', async () => {
   await setRoute('pay');
   await node.db.query("update webhooks set routes_box = '\\x00'::bytea where bot_id = $1", [bot.id]);
   const other = await makeBot(node, owner);

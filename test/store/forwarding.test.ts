@@ -111,7 +111,7 @@ test('if a forwarder dies before it trims the outbox, no update is queued twice'
   await expectQueues('1', '2', '3');
 });
 
-test('a forwarder that pauses while another forwarder empties the outbox neither loses nor repeats an update', async () => {
+test('if a forwarder pauses while another forwarder empties the outbox, no update is lost or repeated', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
   const slow = a.store.forwarder.forwardAll(source);

@@ -81,7 +81,7 @@ test('an edit or a deletion is not applied a second time, even if the call is re
   }
 });
 
-test('a call that fails with an internal error releases its idempotency key', async () => {
+test('if a call fails with an internal error, its idempotency key is released', async () => {
   one.hooks.call = async (name, run) => {
     if (name === 'messages/send_to_user') throw new Error('broken');
     return run();

@@ -94,7 +94,7 @@ test('an invite link that is revoked, expired or unknown is refused and changes 
   await expect(create({ expire_date: 1 })).rejects.toEqual(refusal('link_expiry_invalid'));
 });
 
-test('an invite link that is revoked while people join admits nobody afterwards', async () => {
+test('if an invite link is revoked while people join, the link admits nobody afterwards', async () => {
   const { code, id } = await create();
   const people = await Promise.all(Array.from({ length: 3 }, () => makeUser(node)));
   const joins = people.map((who) => join(code, who).catch(() => null));

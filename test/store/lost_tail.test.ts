@@ -263,7 +263,7 @@ test('if Redis loses the refresh of a replaced token during a look-up, the look-
   expect(await node.store.auth.bot(former)).toBeNull();
 });
 
-test('a token that a person removed stays invalid even if Redis restores its record', async () => {
+test('a token stays invalid after a person has removed it, even if Redis restores its record', async () => {
   const user = await makeUser(node);
   expect(await node.store.auth.user(user.token)).toMatchObject({ id: user.id });
   remember();

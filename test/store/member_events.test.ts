@@ -58,7 +58,7 @@ test('the sweep posts each committed membership event once, even if several node
   expect(await node.store.chats.member(chat, bot.id)).toMatchObject({ status: 'left' });
 });
 
-test('a bot that is banned from a chat it never joined gets no update', async () => {
+test('if a bot is banned from a chat that it never joined, the bot gets no update', async () => {
   const stranger = await makeBot(node, owner);
   for (const status of ['kicked', 'member'] as const) {
     await putMember(node.db, chat.id, { id: stranger.id, is_bot: true }, status, {}, owner.id);
@@ -69,7 +69,7 @@ test('a bot that is banned from a chat it never joined gets no update', async ()
   expect(await changes()).toEqual(['my_chat_member']);
 });
 
-test('a membership event that was posted but not deleted from the table is not delivered twice', async () => {
+test('a membership event is not delivered twice if it was posted but not deleted from the table', async () => {
   const before = await statuses();
   await putMember(node.db, chat.id, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
   const [kept] = await node.db.query<{ id: number }>('select * from member_events');

@@ -93,7 +93,7 @@ test('an account can be deleted while a notice opens its chat with the managemen
   expect(await noted(user)).toEqual([]);
 });
 
-test('a notice that failed temporarily is sent later', async ({ onTestFinished }) => {
+test('if a notice fails temporarily, it is sent later', async ({ onTestFinished }) => {
   const user = await makeUser(node);
   await node.store.chats.openDirect(bot.id, user.id);
   await node.store.notices.tell(node.db, user.id, removed(5));

@@ -42,7 +42,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a message that Redis has evicted can be pinned in place of another message', async () => {
+test('interface §3: an evicted message can be pinned in place of another message', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -105,7 +105,7 @@ test('interface §3: deleting a pinned message unpins the message, even if Redis
   });
 });
 
-test('interface §4.3.5: editing the caption of a message that Redis has evicted keeps its photo', async () => {
+test('interface §4.3.5: when the caption of an evicted message is edited, the message keeps its photo', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, photo('old'));
   await cool(chat);

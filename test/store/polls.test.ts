@@ -111,7 +111,7 @@ test('a poll gets no updates that were read and confirmed on another node', asyn
   expect(shown(await poll(b, made.bot))).toEqual(['next']);
 });
 
-test('a long poll that has read its queue but does not wait yet ends if a newer long poll starts', async () => {
+test('a long poll ends if a newer long poll starts after the first read of the queue and before the wait', async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {
@@ -204,7 +204,7 @@ test('an offset of -N takes little time even if fewer than N updates are pending
   expect(await client.xlen(queue)).toBe(2);
 });
 
-test('a poll that keeps only the last update of a long queue removes the other updates in several small steps', async () => {
+test('if a poll keeps only the last update of a long queue, the other updates are removed in several small steps', async () => {
   const { client } = a.connection;
   const { id } = made.bot;
   await send('first');

@@ -90,7 +90,7 @@ test('behaviour §5: if a pin had no effect, the repeated call leaves a later pi
   expect([result, await pinned()]).toEqual([true, b]);
 });
 
-test('behaviour §5: repeating an unpinAll that found no pins does not remove a later pin', async () => {
+test('behaviour §5: if an unpinAll found no pins, its repetition does not remove a later pin', async () => {
   const message = await send();
   await one.store.pins.unpinAll(chat, bot.sender);
   const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>

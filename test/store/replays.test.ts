@@ -171,7 +171,7 @@ test('only the latest successful deliveries are stored, but all successful deliv
   );
 });
 
-test('a delivery attempt that Postgres refuses does not block other attempts', async () => {
+test('a delivery attempt does not block other attempts if Postgres refuses it', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];

@@ -120,7 +120,7 @@ test.each([
   },
 );
 
-test('a read-back that is in progress does not restore a removed message', async () => {
+test('a read-back in progress does not restore a removed message', async () => {
   const { chat, cold } = await aged();
   const other = await cluster.node();
   let held: (() => void) | undefined;
@@ -374,7 +374,7 @@ test('an old message is deleted as a row if it was written after its partition w
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('a partition that another session has locked is dropped in a later pass', async () => {
+test('if another session has locked a partition, the partition is dropped in a later pass', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);

@@ -70,7 +70,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     expect(took).toBeLessThan(limits.auth_lease_ms / 2);
   });
 
-  test('a look-up that began before a revocation does not make the token valid again', async () => {
+  test('if a look-up began before a revocation, it does not make the token valid again', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = a.store.auth.bot(bot.token);

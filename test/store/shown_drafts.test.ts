@@ -48,7 +48,7 @@ test('a client that reads quickly gets one draft per interval', async () => {
   expect(shown).toEqual(['a', 'b']);
 });
 
-test('a stream that has ended does not send its pending draft', async () => {
+test('a stream does not send its pending draft after its end', async () => {
   const { time, shown, taking, pace } = paced();
   pace.take(chat, draft('a'));
   pace.take(chat, draft('b'));

@@ -43,7 +43,7 @@ async function open(node: TestNode, user: number, from = '') {
 
 const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
 
-test('a stream that ends while it subscribes to a new chat leaves no subscription', async () => {
+test('if a stream ends while it subscribes to a new chat, it leaves no subscription', async () => {
   const owner = await makeUser(a);
   const stream = await open(a, owner.id);
   const held = gate();

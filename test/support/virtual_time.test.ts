@@ -44,7 +44,7 @@ test('an aborted sleep ends immediately and leaves no timer', async () => {
   expect(time.timers).toBe(0);
 });
 
-test('a timer that repeats fires until it is cancelled', async () => {
+test('a repeating timer fires until it is cancelled', async () => {
   const time = new VirtualTime();
   const at: number[] = [];
   const timer = time.every(300, () => at.push(time.monotonic()));

@@ -113,7 +113,7 @@ test('a message can be edited again after a second, but not after 48 hours', asy
   expect(await edit('f')).toBe(400);
 });
 
-test('an inline query that the bot does not answer expires', async () => {
+test('an inline query expires if the bot does not answer it', async () => {
   const world = await server.world({ inline: true });
   const nextQuery = updatesOf(world, 'inline_query');
   const asking = world.person().inlineQuery('tea');

@@ -338,7 +338,7 @@ test('files beyond the limits are refused, the error names the limit, and nothin
   await page.context().close();
 });
 
-test('an unsent picture that an earlier version of the application stored is sent', async () => {
+test('an unsent picture is sent even if an earlier version of the application stored it', async () => {
   const { chat, page } = await openGroup('Before');
   await page.evaluate(
     async ({ user, to, bytes }) => {

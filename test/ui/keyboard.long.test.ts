@@ -20,7 +20,7 @@ onSharedWorld(async (opened) => {
   await resultOf(service.app(alice, 'POST', `/api/chats/${channel}/messages`, { text: 'High water at six' }));
 });
 
-test('a page that a person opens gets the focus, so that Tab does not go through the list of chats', async () => {
+test('when a person opens a page, the page gets the focus, so that Tab does not go through the list of chats', async () => {
   const page = await world.open(alice);
   await page.getByRole('link', { name: 'Settings' }).focus();
   await page.keyboard.press('Enter');

@@ -148,7 +148,7 @@ test('suggestions and the drop zone are left out if their code cannot be loaded'
   await page.context().close();
 });
 
-test('a page whose code cannot be loaded shows a button that loads the code again', async () => {
+test('if the code of a page cannot be loaded, the page shows a button that loads the code again', async () => {
   const page = await world.open(alice);
   await page.route('**/app/**/*.js', (route) => route.abort());
   await page.evaluate(() => {

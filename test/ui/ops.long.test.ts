@@ -193,7 +193,7 @@ test('if two queues of a bot have the same outcome, the page of the bot shows th
   await page.context().close();
 });
 
-test('the page of a bot that does not exist shows an error and a link back', async () => {
+test('if a bot does not exist, its page shows an error and a link back', async () => {
   const page = await look();
   await page.goto(`${world.wire.url}/ops#bots/999999999`);
   await page.getByText('Not Found: bot not found').waitFor();

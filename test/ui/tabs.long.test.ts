@@ -61,7 +61,7 @@ test('two browsers do not share a session', async () => {
   await Promise.all([first, other].map((page) => page.context().close()));
 });
 
-test("a chat that is read in one window shows no unread count in the person's other windows", async () => {
+test("if a chat is read in one window, the person's other windows show no unread count for the chat", async () => {
   const { service } = world;
   const bob = await service.newUser('bob');
   const pier = await service.newGroup(alice, 'Pier', [bob]);

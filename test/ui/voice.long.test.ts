@@ -97,7 +97,7 @@ test('a person records a voice message and sends it with the keyboard', async ()
   await page.context().close();
 });
 
-test('a recording that is deleted is not sent, and releases the microphone', async () => {
+test('a deleted recording is not sent, and the microphone is released', async () => {
   const page = await open();
   for (const end of ['button', 'Escape']) {
     await page.evaluate(() => {

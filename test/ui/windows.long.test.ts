@@ -278,7 +278,7 @@ test('all windows show each reaction to a post', async () => {
   expect(world.faults()).toEqual([]);
 });
 
-test('a summary that arrives late does not hide a newer message', async () => {
+test('if a summary arrives late, it does not hide a newer message', async () => {
   const page = await world.open(alice);
   const group = await world.service.newGroup(bob, 'Breakwater', [alice]);
   const row = page.locator(`.chat-row[href="#/chat/${group}"]`);

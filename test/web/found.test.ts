@@ -31,7 +31,7 @@ test('every occurrence of every word is highlighted, in any case', () => {
   expect(pieces('', 'cat')).toBe('');
 });
 
-test('a letter whose lower-case form is longer does not shift later highlights', () => {
+test('if the lower-case form of a letter is longer, later highlights do not shift', () => {
   expect(pieces('İİ cat', 'cat')).toBe('İİ [cat]');
 });
 

@@ -83,7 +83,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('a style that crosses another style is split', () => {
+  it('a style is split if it crosses another style', () => {
     expect(marked('abcdef', [at('bold', 0, 4), at('italic', 2, 4)])).toEqual([
       at('bold', 0, 4),
       at('italic', 2, 2),
@@ -107,7 +107,7 @@ describe('explicit entities', () => {
     expect(marked('abc', [{ ...link, offset: 1 }, link])).toEqual([link]);
   });
 
-  it('a link that crosses the end of a quote is dropped', () => {
+  it('a link is dropped if it crosses the end of a quote', () => {
     const link = { ...at('text_link', 2, 3), url: 'http://e.org/' };
     expect(marked('abcdef', [at('blockquote', 0, 3), link])).toEqual([at('blockquote', 0, 3)]);
     expect(marked('abcdef', [link, at('blockquote', 3, 1)])).toEqual([link]);
