@@ -25,8 +25,8 @@ let seen: string[][][] = [];
 /** The times, in seconds of the Redis clock, at which the front renewed its authentication lease. */
 let renewals: number[] = [];
 /**
- * The longest time that a front may be blocked in this test. After a longer time, its lease may have expired, and it
- * must look up the next token in Redis.
+ * The longest time that a front may be blocked in this test. After a longer time, the lease of the front may have
+ * expired, and the front must look up the next token in Redis.
  */
 const heldUpSecondsMax = (limits.auth_lease_ms - limits.auth_lease_margin_ms) / 1_000;
 

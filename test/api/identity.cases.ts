@@ -120,7 +120,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
   });
 });
 
-describe('the default name is the same on all fronts', () => {
+describe('the default name of a bot is the same on all fronts', () => {
   test('interface §2: getMe on another front shows a new name as soon as setMyName has returned', async () => {
     const bot = await newBot();
     for (let i = 0; i < 20; i++) {

@@ -1,4 +1,6 @@
-/** Tests previews of links through a front that loads pages from a real server, and the options of bots. */
+/**
+ * Tests link previews through a front that loads pages from a real server. Also tests the link preview options of bots.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -146,7 +146,7 @@ async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   return numbers(letters);
 }
 
-/** Makes a status report of a process that has an entry for every call that a front counts. */
+/** Makes a status report of a process. The report has an entry for every call that a front counts. */
 const nodeText = (n: number) => {
   const buckets = Array.from({ length: 16 }, () => 123_456_789);
   const call = { ok: 1, refused: 1, slowed: 1, failed: 1, gone: 1, times: buckets };

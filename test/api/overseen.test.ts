@@ -205,7 +205,7 @@ test('rates are computed from the newest delivery attempts if the last hour had 
   expect(outcome.per_second).toBeLessThanOrEqual(1);
 });
 
-test('a suspended bot is shown as suspended, and a bot with a blocked token as blocked', async () => {
+test('a suspended bot is shown as suspended, and a bot with a blocked token is shown as blocked', async () => {
   const [one, leaked] = [await service.newBot(owner, 'stopped'), await service.newBot(owner, 'leaked')];
   const stateOf = async ({ id }: TestBot) => (await resultOf(admin(`bots/${id}`))).state;
   await resultOf(service.app(operator, 'POST', `/api/admin/bots/${one.id}/suspension`));

@@ -1,4 +1,4 @@
-/** Starts a service whose stores can be compared before and after refused calls, for all tests of a file. */
+/** Starts a service for all tests of a file. Tests can compare its stores before and after refused calls. */
 import { test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
 import { type Watch, watch } from './refused.js';

@@ -109,7 +109,9 @@ describe.skipIf(npmFolder === null)('the command telegraf 4.16.3', () => {
     return startNode(npmFolder ?? '', [cli, ...args], token, service.fronts[0].url).ended;
   };
 
-  test('the telegraf command calls methods, and shows refusals', { timeout: 180_000 }, async () => {
+  test('the command-line program of Telegraf calls methods and shows refusals', {
+    timeout: 180_000,
+  }, async () => {
     const scene = await openScene(service, 'published');
     const { ann, bot } = scene;
     const sent = await call(bot.token, 'sendMessage', { chat_id: ann.id, text: 'by command' });

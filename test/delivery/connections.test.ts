@@ -94,7 +94,7 @@ test('requests that wait for a connection fail at their deadline', async ({ onTe
   const first = sender.send(target, headers, body);
   const waiting = times(3, () => sender.send(target, headers, body));
   expect(said(await first)).toBe('timeout: Read timeout expired');
-  // A connection that becomes free may be given to a waiting request just before the deadline of that request.
+  // A waiting request may get a connection that becomes free just before the deadline of the request.
   for (const failed of await Promise.all(waiting))
     expect(said(failed)).toMatch(/^(connect: Connection timed out|timeout: Read timeout expired)$/);
   expect(sender.stats().inFlight).toBe(0);

@@ -136,7 +136,7 @@ test('secrets in the answer are masked', async ({ onTestFinished }) => {
   expect(shown.answer?.body).toBe(`${'x'.repeat(2_040)}${'*'.repeat(8)}`);
 });
 
-describe('the size of the shown answer is limited', () => {
+describe('the size of the answer that a ping shows is limited', () => {
   test('the owner sees 2 KiB of an endless answer, and the connection is closed', async ({
     onTestFinished,
   }) => {

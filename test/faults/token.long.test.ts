@@ -26,8 +26,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // A front that has known this Redis for less than one lease waits for a whole lease, because other nodes may not be
-  // listed yet.
+  // If a front has known this Redis for less than one lease, the front waits for a whole lease, because other nodes may
+  // not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -94,8 +94,8 @@ async function replaceUnderLoad(frozen: number | null) {
   const load = hammer(bot, ended.signal);
   await sleep(800);
   if (frozen !== null) {
-    // Opens the connections in advance, because a front that resumes reads requests on open connections before requests
-    // on new connections.
+    // Opens the connections in advance. When a front resumes, it reads requests on open connections before requests on
+    // new connections.
     await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
     service.fronts[frozen]?.pause();
   }

@@ -14,9 +14,9 @@ const keys = makeKeys(64);
 
 export interface Eviction {
   /**
-   * Evicts all keys of these ids and usernames that have a deadline. Returns the number of evicted keys. The flusher
-   * sets the deadline of a key when the last version is in Postgres, so this function waits for the flusher. Fails
-   * after 15 s.
+   * Evicts all keys that belong to these ids and usernames and have a deadline. Returns the number of evicted keys. The
+   * flusher sets the deadline of a key when the last version is in Postgres, so this function waits for the flusher.
+   * Fails after 15 s.
    */
   evict(names: ReadonlySet<string>): Promise<number>;
   /** Waits until a message was flushed. Then sets its date to `date` (Unix seconds) in Redis and in Postgres. */

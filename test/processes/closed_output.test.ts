@@ -1,4 +1,4 @@
-/** Tests that a command finishes its work although the reader of its output has ended, as in `petrel … | head`. */
+/** Tests that a command finishes its work even if the reader of its output has ended, as in `petrel … | head`. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

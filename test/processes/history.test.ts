@@ -111,7 +111,7 @@ test('readers get all finished points of the last hour, or only the points after
   expect(starts(await read(now + step))).toEqual([current - 2, current - 1, current]);
 });
 
-test('a point has the figures of fronts, workers and flushers, but not the latency of polls', async () => {
+test('a point of the history has figures of fronts, workers and flushers, but not the latency of polls', async () => {
   const meter = createRequestMeter();
   for (const [call, status, ms] of [
     ['getMe', 200, 0.2],

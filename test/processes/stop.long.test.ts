@@ -1,4 +1,4 @@
-/** Tests that a role that gets SIGTERM ends with exit code 0, even if clients, Redis or Postgres make it wait. */
+/** Tests that a role ends with exit code 0 after SIGTERM, even if clients, Redis or Postgres make it wait. */
 import { connect } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';

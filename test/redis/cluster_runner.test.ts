@@ -226,7 +226,7 @@ test('a start is refused if a master may evict keys, or if the settings name the
   await clientAt(1).config('SET', 'cluster-require-full-coverage', 'no');
 });
 
-test('a start fails and names the master if a master of a cluster is down', async () => {
+test('if a master of a cluster is down, a start fails and the error names the master', async () => {
   const [dead, living] = [cluster.nodes[2], cluster.nodes[0]] as const;
   await dead?.kill();
   const check = checkRedis([dead?.url as string, living?.url as string], 2_000);
@@ -235,7 +235,7 @@ test('a start fails and names the master if a master of a cluster is down', asyn
   await checkRedis(['redis://:x@127.0.0.1:1', living?.url as string], 2_000);
 });
 
-test('an address announced by a Redis server gets the configured password and protocol', () => {
+test('an address that a Redis server announces is used with the configured password and protocol', () => {
   const from = 'rediss://u:p@one.example:7000';
   const at = (text: string) => readRedirection(text, from);
   expect(at('MOVED 3999 10.0.0.1:6381')).toEqual({

@@ -9,7 +9,7 @@ test('a query is divided into its different words in lower case', () => {
   expect(searchWords(words.join(' '))).toEqual(words);
 });
 
-test('a query without words, or with too many, is refused', () => {
+test('a query without words, or with too many words, is refused', () => {
   const words = Array.from({ length: limits.search_words_max + 1 }, (_, n) => `w${n}`);
   for (const query of ['', ' \n\t', words.join(' ')]) expect(searchWords(query)).toBeNull();
 });

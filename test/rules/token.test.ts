@@ -46,7 +46,7 @@ describe('makeToken', () => {
   });
 });
 
-test('a token of an administrator is refused as a token of a bot or person', () => {
+test('a token of an administrator is not accepted as a token of a bot or person', () => {
   const token = makeAdminToken(7, new Uint8Array(28));
   expect(token.slice(0, 3)).toBe('7:O');
   expect([isAdminToken(token), parseToken(token)]).toEqual([true, null]);

@@ -46,7 +46,7 @@ beforeEach(async () => {
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
-  // A node that has known Redis for less than a lease waits for one whole lease.
+  // If a node has known Redis for less than a lease, the node waits for one whole lease.
   await pass(time, leaseMs, [a, b]);
 });
 afterEach(() => cluster.close());

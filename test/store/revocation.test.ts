@@ -53,7 +53,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('while Redis is available, every node refuses a revoked token', () => {
-  // A node that has known Redis for less than a lease waits for one whole lease.
+  // If a node has known Redis for less than a lease, the node waits for one whole lease.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
   test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {

@@ -10,7 +10,7 @@ onTestServer((started) => {
 const send = (world: World, text: string) =>
   call(server.url, world.bot.token, 'sendMessage', { chat_id: world.person().id, text });
 
-test('a fault replaces the next answers of a method, and the call has no effect', async () => {
+test('a fault replaces the next answers of a method, and the replaced calls have no effect', async () => {
   const world = await server.world();
   await world.fault('SendMessage', { status: 429, retry_after: 7, times: 2 });
   await world.fault('sendMessage', { status: 503 });

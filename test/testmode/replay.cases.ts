@@ -79,8 +79,8 @@ test('a replay sends the recorded files again if the caller provides them', asyn
 });
 
 /**
- * Starts a bot that answers in the chat of a message, and copies what ben says to ann. Resolves when earlier updates have
- * been dropped.
+ * Starts a bot that answers in the chat of a message, and copies a message to ann when a person sends the command
+ * /copy. Resolves when earlier updates have been dropped.
  */
 async function startGroupBot(world: World): Promise<void> {
   const bot = new Bot(world.bot.token, { client: { apiRoot: world.apiRoot } });

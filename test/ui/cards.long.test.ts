@@ -83,7 +83,7 @@ test('the card of a live location shows each move and the end of the location', 
   await page.context().close();
 });
 
-test('a die is shown large, and a video note as a circle', async () => {
+test('a die is shown large, and a video note is shown as a circle', async () => {
   await world.service.openChat(alice, made);
   await bot.api.sendVideoNote(alice.id, new InputFile(mp4(240, 240, 7), 'v.mp4'));
   const { dice } = await bot.api.sendDice(alice.id, '🎯');

@@ -303,7 +303,7 @@ test('the charts show the values of any point to the pointer and to the keyboard
   await page.context().close();
 });
 
-test('the page of operators loads the whole history once, and then only new points', async () => {
+test('the page of operators loads the whole history once, and then loads only new points', async () => {
   const page = await world.open(null);
   const queries: string[] = [];
   page.on('request', (request) => {
