@@ -10,7 +10,7 @@ let service: Service;
 /** The person who writes in the groups. */
 let ann: TestUser;
 let ben: TestUser;
-/** Groups of both people, latest activity first. */
+/** The groups of both people, latest activity first. */
 let groups: number[];
 
 onSharedService((running) => {

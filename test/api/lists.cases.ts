@@ -30,10 +30,10 @@ export interface World {
     readonly username: string;
     readonly external_id: string;
   }>;
-  /** Messages of the largest size, newest first. */
+  /** The messages, of the largest size, newest first. */
   readonly group: number;
   readonly messages: readonly number[];
-  /** Posts of nearly the largest size, newest first. */
+  /** The posts, nearly of the largest size, newest first. */
   readonly channel: number;
   readonly posts: ReadonlyArray<{ readonly id: number; readonly message_id: number }>;
   sql(text: string, values?: readonly unknown[]): Promise<ReadonlyArray<Record<string, never>>>;

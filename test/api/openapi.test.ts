@@ -117,7 +117,7 @@ describe.each(operations)('%s', (name, given) => {
   test('the OpenAPI document lists each refusal of an operation once, with its exact text and status', () => {
     const own = methods.find((method) => name.endsWith(`/bot{token}/${method.name}`));
     const endpoint = endpoints.find(({ verb, path }) => name === `${verb} ${path}`);
-    // Calls that need no token have no idempotency keys.
+    // A call that needs no token has no idempotency key.
     const isOpen = endpoint?.caller === 'anyone';
     const changes = own ? changesState(own) : endpoint?.verb !== 'GET' && !isOpen;
     for (const kind of [

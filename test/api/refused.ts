@@ -8,12 +8,12 @@ import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
 /**
- * Keys that change without an accepted call: leases, heartbeats, transaction marks, rate limits, work of the sweep,
+ * The keys that change without an accepted call: leases, heartbeats, transaction marks, rate limits, work of the sweep,
  * and tickets. A refused upload counts against a rate limit, and tickets expire in seconds.
  */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|figures|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** Copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
+/** The copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */

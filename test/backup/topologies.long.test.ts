@@ -70,7 +70,7 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
 /** Keys that expire sooner than this are left out, because they may expire before they are read. */
 const soon_ms = 300_000;
 
-/** Keys of running processes and of the wake queue. They are not part of a backup. */
+/** The keys of running processes and of the wake queue, which are not part of a backup. */
 const ofProcesses = /:doorbell:|:rings$|:flushers$/;
 
 async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {

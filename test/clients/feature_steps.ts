@@ -1,5 +1,5 @@
 /**
- * Steps in which people talk to the feature bot. The steps use only chats, so they work with a bot in any language.
+ * The steps in which people talk to the feature bot. The steps use only chats, so they work with a bot in any language.
  */
 import { expect } from 'vitest';
 import {

@@ -23,7 +23,7 @@ const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
 };
 openGates();
-/** The secrets that were masked in the answer to the first attempt, by the text of the update. */
+/** The secrets that were masked in the answer to the first attempt. The key is the text of the update. */
 const masked = new Map<string, readonly string[]>();
 beforeAll(async () => {
   world = await startWorld();

@@ -9,7 +9,7 @@ const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { e
   .split('\n')
   .filter((path) => /\.(ts|tsx|mjs|lua|md|sql|yml|yaml|conf|cfg)$/.test(path) && existsSync(path));
 
-/** Numbers of the sections of a document, and of the numbered rules below them: `4.3`, `4.3.5`, `5.8`. */
+/** The section numbers of a document, and the numbers of the rules below the sections: `4.3`, `4.3.5`, `5.8`. */
 function sections(path: string): Set<string> {
   const found = new Set<string>();
   let section = '';

@@ -46,7 +46,7 @@ test.each([
     await service.openChat(owner, bot);
     const { secret } = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/secret`));
     const shown: Shown[] = [];
-    /** The answers from the receiver by text, in order. When no answer is left, the receiver answers 200. */
+    /** The answers from the receiver, in order, for each text. When no answer is left, the receiver answers 200. */
     const refusals = new Map<string, Array<() => Record<string, string>>>();
     receiver = await startReceiver(certificate, (request, response, body) => {
       const { text } = JSON.parse(body.toString()).message;

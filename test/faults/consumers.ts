@@ -41,7 +41,7 @@ export interface SharingVerdict {
   readonly updates: number;
   readonly kills: number;
   readonly lost: number;
-  /** Updates that a poller got although an earlier update of the same chat had not been processed. */
+  /** The updates that a poller got although an earlier update of the same chat had not been processed. */
   readonly early: number;
   readonly again: number;
   readonly pollers: number;

@@ -55,7 +55,7 @@ const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */
 const ownLimits = /^\w+\/limits\.ts$/;
 const common = /^(shared|time|random|rules\/limits)\.ts$/;
-/** Files that may import the limits of all subjects. Scripts name limits of any subject. */
+/** The files that may import the limits of all subjects. A script may name a limit of any subject. */
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
 
 /**
@@ -88,7 +88,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  // From the store, the code of a kind of content may import only the stored form of content.
+  // The code of a kind of content may import only one part of the store: the stored form of content.
   content: (to, typeOnly) => typeOnly && /^store\/core\/(codec|poll_record)\.ts$/.test(to),
   wire: (to) => /^(content|rules|errors)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^errors$/.test(folderOf(to)),

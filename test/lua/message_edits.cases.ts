@@ -58,7 +58,7 @@ interface LiveEdit {
   readonly shown?: ContentObject;
 }
 
-/** Cases of live locations for both scripts. An empty content stops the location. */
+/** The cases of live locations for both scripts. An empty content stops the location. */
 function liveEdits(make: (what: string, given: LiveEdit, content: Buffer) => Case): Case[] {
   const day = 86_400;
   const now = Math.floor(Date.now() / 1000);
@@ -439,7 +439,7 @@ const pendingEdit = (
   ];
 };
 
-/** Edits with `coalesce`, edits that are due, and other edits while an edit is pending. */
+/** The cases of edits with `coalesce`, of edits that are due, and of other edits while an edit is pending. */
 function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] {
   const chat = script === 'messages/edit_direct' ? direct : group;
   const isDirect = chat === direct;

@@ -392,7 +392,7 @@ const cases: Case[] = [
 ];
 
 const streamed = (last: number, args = {}) => ({ limit: `100 ${last}`, ...args });
-/** Gives the consumer `a` update 101 by a stream, and then update 100 of a dead consumer. */
+/** Gives update 101 to the consumer `a` by a stream, and then update 100 of a dead consumer. */
 const overtaken: Seed[] = [
   open(),
   seeds.queue({ seq: 101, bytes: 1_000, poll: `*${Date.now() + 600_000}` }),

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 
-/** Bounds of each model, in addition to the bounds in the file of the model. */
+/** The bounds of each model, in addition to the bounds in the file of the model. */
 const bounds: Partial<Record<Model, readonly string[]>> = {
   token_lease: ['LEASE=2', 'CRASHES=0'],
   outbox: ['SENDS=3', 'CRASHES=0'],

@@ -87,7 +87,7 @@ test('one trace covers the request, its script, the event and the delivery, acro
     expect(Number(endTimeUnixNano)).toBeGreaterThanOrEqual(Number(startTimeUnixNano));
     expect(Math.abs(Number(startTimeUnixNano) / 1e6 - Date.now())).toBeLessThan(60_000);
   }
-  // Calls by a bot have the same span names, and no trace contains a token.
+  // The calls by a bot have the same span names, and no trace contains a token.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'back' }));
   await expect.poll(() => named('request sendMessage')).toHaveLength(1);
   expect(bodies).not.toContain(bot.token.split(':')[1]);

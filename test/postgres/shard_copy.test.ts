@@ -112,7 +112,7 @@ test('a call gets the first result and changes nothing if it is repeated after i
       return { made: 1 };
     });
   expect(await call(source, 'repeated')).toEqual({ made: 1 });
-  // Inserts more results than one statement copies, and a result of a change of control records.
+  // Inserts more results than one statement copies, and also the result of a change of control records.
   await source.db.query(
     "insert into control_requests (request, partition) select 'other ' || n, 0 from generate_series(1, 1500) n",
   );

@@ -125,7 +125,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
 
   const other = folderLike(dir);
-  // Gives the Redis its identity at another port. At the port of the nodes, they would adopt an empty Redis.
+  // Gives the Redis its identity at another port. At the port of the nodes, the nodes would adopt an empty Redis.
   server = await start(other);
   const marking = new Redis(server.url);
   await marking.hset(makeKeys(8).installation(), { ID: 'theirs', GENERATION: 1, PARTITIONS: 8 });

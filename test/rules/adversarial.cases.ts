@@ -588,7 +588,10 @@ const others: Row[] = [
   ),
 ];
 
-/** Marks in the composer. The web application parses them after each key press, so a slow parser would block typing. */
+/**
+ * The marks in the composer. The web application parses these marks after each key press, so a slow parser would block
+ * typing.
+ */
 const marks: Row[] = [
   ...texts(
     'marks',

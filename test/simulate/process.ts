@@ -48,7 +48,9 @@ export interface Request {
   answer(status: number | 'lost'): void;
 }
 
-/** Requests to receivers, wake-ups and hints. Each of them may be late, and wake-ups and hints may be lost. */
+/**
+ * The requests to receivers, the wake-ups and the hints. Each of them may be late, and wake-ups and hints may be lost.
+ */
 export class Network {
   requests: Request[] = [];
   readonly #scheduler: Scheduler;

@@ -34,7 +34,7 @@ export interface Leases {
   areLost(): boolean;
 }
 
-/** Returns whether the sender of a request may be late to abort it, because the sender is dead or was frozen. */
+/** Returns whether a request may be aborted late, because its sender is dead or was frozen. */
 const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || tainted;
 
 /** Names a message by its text. The service message about a pin has no text. */

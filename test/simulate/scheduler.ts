@@ -1,6 +1,6 @@
 /**
- * Decides what happens next in a simulated installation. Each event that a node waits for is a choice. It can be a
- * command of Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one
+ * Decides what happens next in a simulated installation. Each event that a node waits for is a choice. A choice can be
+ * a command of Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one
  * choice and lets all promises settle.
  */
 import { Time, type Timer } from '../../src/time.js';

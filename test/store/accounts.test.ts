@@ -1,6 +1,6 @@
 /**
- * Tests the removal of an account that is interrupted. Another process completes the removal, and changes in flight to
- * Postgres are removed too.
+ * Tests account removals that are interrupted. Another process completes the removal, and changes in flight to Postgres
+ * are removed too.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';

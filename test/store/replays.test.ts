@@ -1,6 +1,6 @@
 /**
- * Tests replays of dead letters by processes that die. Also tests records of delivery attempts while Postgres is
- * unavailable.
+ * Tests replays of dead letters when the process of a replay dies. Also tests records of delivery attempts while
+ * Postgres is unavailable.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';

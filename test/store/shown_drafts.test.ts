@@ -10,7 +10,7 @@ const draft = (text: string) => (): MessageDraft => ({
   ...{ draft_id: 1, after_message_id: 1, can_stop: false, stopped: false, text },
 });
 
-/** Creates a pace with a client that takes a draft when the test calls the function in `taking`. */
+/** Creates a pace whose client takes a draft when the test calls the function in `taking`. */
 function paced() {
   const time = new VirtualTime();
   const shown: string[] = [];

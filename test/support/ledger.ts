@@ -33,8 +33,8 @@ export interface Verdict {
   readonly reordered: number;
   readonly invented: number;
   /**
-   * Updates that were pushed again although the receiver had got them. Receivers must expect such updates (interface
-   * §6).
+   * The updates that were pushed again although the receiver had got them. Receivers must expect such updates
+   * (interface §6).
    */
   readonly redelivered: number;
   readonly reused: number;

@@ -20,7 +20,7 @@ interface PostKey {
 }
 type Reaction = Row & PostKey & { readonly user_id: number; readonly emoji: number };
 
-/** Lines of both stores, which must be equal. Entities that were evicted from Redis are omitted on both sides. */
+/** The lines of both stores, which must be equal. Entities that were evicted from Redis are omitted on both sides. */
 interface Sides {
   readonly redis: string[];
   readonly postgres: string[];

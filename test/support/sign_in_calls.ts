@@ -1,4 +1,4 @@
-/** Calls of browsers without a token: sign-up, and sign-in through a provider. */
+/** The calls of browsers without a token: sign-up, and sign-in through a provider. */
 import { request } from 'undici';
 import { holdEndpoint } from './results.js';
 import type { Answer, Service } from './service.js';

@@ -66,7 +66,7 @@ const valuesOf = (type: EntityType): fc.Arbitrary<Partial<Entity>> => {
 const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tree> =>
   fc.record({ type: fc.constant(type), values: valuesOf(type), content }, { noNullPrototype: true });
 
-/** Marks of these two types need text between them. Otherwise they would merge. */
+/** Two marks of these types need text between them. Otherwise the marks would merge. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
 /**
