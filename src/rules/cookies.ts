@@ -1,8 +1,8 @@
 /** Reads cookies from the header of a request. */
 
 /**
- * Returns the value of a cookie, or '' if the header has none of this name. If there are several, the first counts,
- * because browsers send the cookie with the longest path first.
+ * Returns the value of a cookie, or '' if the header has no cookie of this name. If several cookies have the name, the
+ * first counts, because browsers send the cookie with the longest path first.
  */
 export function cookieValue(header: string, name: string): string {
   for (const part of header.split(';')) {

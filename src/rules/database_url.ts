@@ -1,6 +1,6 @@
 /**
- * Parses a Postgres URL. It contains one host, or several hosts of which one is the primary. A connection pooler may be
- * in front of them.
+ * Parses a Postgres URL. The URL contains one host or several hosts. One of the hosts is the primary. A connection
+ * pooler may be in front of the hosts.
  */
 
 export interface PostgresAddress {
@@ -17,7 +17,7 @@ const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^@/?]+)(.*)$/;
 
 /**
  * Parses `postgres://user:password@host1:5432,host2:5432/name`. `?pooler=unnamed` means a pooler in transaction mode.
- * `?pooler=prepared` means such a pooler that supports prepared statements (PgBouncer 1.21 or later with
+ * `?pooler=prepared` means that this pooler also supports prepared statements (PgBouncer 1.21 or later with
  * `max_prepared_statements`). Returns null for any other text.
  */
 export function parseAddress(text: string): PostgresAddress | null {
@@ -29,10 +29,10 @@ export function parseAddress(text: string): PostgresAddress | null {
   return { urls, pooled: pooler !== null, named: pooler !== 'unnamed' };
 }
 
-/** Parses a URL that the settings have already validated. Throws if it is invalid. */
+/** Parses a URL that the settings have already validated. Throws if the URL is invalid nevertheless. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
-  // Omits the URL from the message, because it contains a password.
+  // Omits the URL from the message, because the URL contains a password.
   if (address === null) throw new Error('not a Postgres URL');
   return address;
 }

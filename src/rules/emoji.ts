@@ -10,7 +10,7 @@ const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** The limit in code units. No emoji sequence with its selectors is longer. */
+/** The maximum length of an emoji in code units. No emoji sequence is longer, even with its selectors. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -38,7 +38,7 @@ export function emojiIn(given: string): string | null {
   return bare;
 }
 
-/** Returns the stored form of the emoji of a reaction. Error: `reaction_invalid`. */
+/** Returns the stored form of a reaction's emoji. Error: `reaction_invalid`. */
 export const reactionEmoji = (given: string): string => emojiIn(given) ?? fail('reaction_invalid');
 
 export const heart = '\u2764';

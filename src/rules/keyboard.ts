@@ -91,8 +91,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
 }
 
 /**
- * The kinds of data that a reply button may request from the person. The application does not share such data, and
- * shows the reason.
+ * The kinds of data that a reply button may request from the person. The application never shares such data. It shows
+ * the person why.
  */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 

@@ -29,7 +29,7 @@ export const ruleLimits = {
   inline_cache_s_default: 300,
   inline_cache_s_max: 86_400,
   code_language_length_max: 64,
-  /** In UTF-16 code units. */
+  /** The maximum length of the URL in UTF-16 code units. */
   link_preview_url_length_max: 2_048,
   menu_button_text_length_max: 64,
   menu_button_url_bytes_max: 2_048,
@@ -121,7 +121,8 @@ export const ruleLimits = {
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
   /**
-   * How many failures of a bot one call by an administrator reads, and how many different outcomes the call returns.
+   * The limits of one call by an administrator: how many failures of a bot the call reads, and how many different
+   * outcomes the call returns.
    */
   delivery_failures_looked_at_max: 1_000,
   delivery_outcomes_max: 50,
@@ -160,6 +161,6 @@ export const ruleLimits = {
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,
   partitions_max: 1_000,
-  /** The maximum number of messages after the last read message that count as unread. */
+  /** The maximum number of unread messages that are counted. Unread messages come after the last read message. */
   unread_counted_max: 100,
 } as const;

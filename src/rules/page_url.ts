@@ -1,10 +1,10 @@
-/** Determines which page a message links to first, and the URL from which its preview is loaded (decision 0086). */
+/** Determines the first page that a message links to, and the URL from which its preview is loaded (decision 0086). */
 import { ruleLimits } from './limits.js';
 import { maskTokens } from './token.js';
 
 interface Marked {
   readonly type: string;
-  /** In UTF-16 code units, as `length`. */
+  /** The offset in UTF-16 code units, like `length`. */
   readonly offset: number;
   readonly length: number;
   readonly [key: string]: unknown;

@@ -64,8 +64,8 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Returns whether a member has a permission. Administrators need no permission. If there is a right of the same name,
- * they need that right. `differing` contains the permissions of the chat.
+ * Returns whether a member has a permission. Administrators need no permission, but they need the right of the same
+ * name if such a right exists. `differing` contains the permissions of the chat.
  */
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },

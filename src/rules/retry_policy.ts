@@ -9,6 +9,6 @@ export interface RetryPolicy {
   readonly max_age: number;
 }
 
-/** Returns whether two policies are equal. Null is the usual schedule. */
+/** Returns whether two policies are equal. Null stands for the usual schedule. */
 export const isSamePolicy = (one: RetryPolicy | null, other: RetryPolicy | null): boolean =>
   one?.first_delay === other?.first_delay && one?.factor === other?.factor && one?.max_age === other?.max_age;

@@ -19,10 +19,10 @@ export function containsWords(texts: readonly string[], words: readonly string[]
   return words.every((word) => folded.some((text) => text.includes(word)));
 }
 
-/** Returns a text as `encode(bytes, 'hex')` of Postgres writes it. */
+/** Encodes a text like the Postgres function `encode(bytes, 'hex')`. */
 const hex = (text: string): string => Buffer.from(text).toString('hex');
 
-/** Returns a text as `encode(bytes, 'escape')` of Postgres writes it. */
+/** Encodes a text like the Postgres function `encode(bytes, 'escape')`. */
 const escaped = (text: string): string =>
   [...Buffer.from(text)]
     .map((byte) => {
@@ -35,7 +35,7 @@ const escaped = (text: string): string =>
 
 const inPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
 
-/** Returns the character and its other forms, which `foldCase` converts to the character. */
+/** Returns the character, and its other forms that `foldCase` converts to the character. */
 function formsOf(char: string): string[] {
   const upper = char.toUpperCase();
   return [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];

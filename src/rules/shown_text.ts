@@ -2,12 +2,15 @@
 
 interface Marked {
   readonly type: string;
-  /** In UTF-16 code units, as `length`. */
+  /** The offset in UTF-16 code units, like `length`. */
   readonly offset: number;
   readonly length: number;
 }
 
-/** Returns the first code points of a text, at most `max` of them. The last one is an ellipsis if the text is longer. */
+/**
+ * Returns the first code points of a text, at most `max` of them. If the text is longer, the last code point is an
+ * ellipsis.
+ */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];

@@ -121,8 +121,8 @@ export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Tries several positions as the start of the id, because other digits may precede it. The checksum shows which one
-    // is right.
+    // Tries several positions as the start of the id, because other digits may precede the id. The checksum shows which
+    // position is right.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);

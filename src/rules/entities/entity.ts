@@ -120,7 +120,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // If a port follows a colon, the text before it is a host and not a scheme, as in `example.com:8080`.
+  // The text before a colon and a port is a host and not a scheme, as in `example.com:8080`.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;

@@ -69,8 +69,8 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trims again, because a style that was split may leave a piece with only white space. Without the second trim, a
-  // text that was already formatted could change when it is formatted again.
+  // Trims again, because the split of a style may leave a piece with only white space. Without the second trim, a text
+  // that was already formatted could change when it is formatted again.
   return trimFormatted(text, all);
 }
 

@@ -12,7 +12,7 @@ import {
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** The names in error messages, which clients compare. */
+/** The names of entity types in error messages. Clients compare these messages. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
