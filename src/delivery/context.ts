@@ -55,7 +55,7 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
-  /** The owner against whose share of the process the attempt counts. */
+  /** The owner. The attempt uses a part of this owner's share of the process. */
   readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;

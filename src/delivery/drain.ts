@@ -52,8 +52,8 @@ import { createWakeTimer } from './wake_timer.js';
 /** How long a drain collects acknowledgements while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time between a step and the next step that a hint causes. Because of it, many updates in a short time
- * share one step. The next update of a quiet bot is still fetched immediately.
+ * The minimum time between a step and the next step that a hint causes. Many updates in a short time therefore share
+ * one step. The next update of a quiet bot is still fetched immediately.
  */
 const hintIntervalMs = 20;
 /**
@@ -62,7 +62,7 @@ const hintIntervalMs = 20;
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
-/** For how long a worker may use its lease. */
+/** How long a worker may use its lease. */
 const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
@@ -76,7 +76,7 @@ export class Drain {
   /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The owner against whose share of the process the drain counts. */
+  /** The owner. The drain uses a part of this owner's share of the process. */
   readonly #owner: number;
   /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
   readonly #target: number;
@@ -251,7 +251,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : this.#time.monotonic() + taken.wait;
   }
 
-  /** Adds an update to the buffer. Skips one that was already accepted as a copy during this step. */
+  /** Adds an update to the buffer. Skips an update whose copy was already accepted during this step. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;

@@ -1,4 +1,4 @@
-/** Divides the memory for updates in one process among owners, by the rule of `slots.ts`. */
+/** Divides one process's memory for updates among the owners, by the rule of `slots.ts`. */
 export type HeldBytes = ReturnType<typeof createHeldBytes>;
 
 export function createHeldBytes(max: number) {

@@ -9,7 +9,7 @@ export interface Answered {
   readonly retryAfterMs: number | undefined;
   /** The body as received, at most 64 KiB. It is never decompressed. */
   readonly body: Buffer;
-  /** Whether the body is incomplete. It was longer than 64 KiB, or was cut off after an error status. */
+  /** Whether the body is incomplete, because it was longer than 64 KiB or was cut off after an error status. */
   readonly truncated: boolean;
   readonly latencyMs: number;
   readonly address: string;

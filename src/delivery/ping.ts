@@ -69,7 +69,7 @@ function answerOf({ outcome, headers }: Exchange, secrets: readonly string[]): P
 const rounded = (times: StepTimes) =>
   Object.fromEntries(Object.entries(times).map(([step, ms]) => [`${step}_ms`, Math.round(ms)]));
 
-/** Builds the body. Client libraries see an update of an unknown kind and ignore it (decision 0076). */
+/** Builds the body of a ping. Client libraries see an update of an unknown kind and ignore it (decision 0076). */
 const bodyOf = (bot: number, nowS: number) =>
   Buffer.from(JSON.stringify({ update_id: 0, ping: { bot_id: bot, date: nowS } }));
 

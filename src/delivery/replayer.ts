@@ -7,7 +7,7 @@ import type { Time } from '../time.js';
 const intervalMs = 1_000;
 /** The interval while there is no replay to serve. */
 const idleIntervalMs = 4_000;
-/** How long a process uses one claim. The rest of the claim's time is for a last step that takes long. */
+/** How long a process uses one claim. The rest of the claim's time is reserved for a slow last step. */
 const turnMs = limits.replay_claim_ms / 2;
 
 type Claimed = Awaited<ReturnType<HistoryReplays['claim']>>[number];
@@ -33,7 +33,7 @@ export function createReplayer({ store: { historyReplays: replays }, time, onErr
       }
       await replays.release(replay);
     } catch (error) {
-      // Only reports the error. The next claim continues the work when this one ends.
+      // Only reports the error. When this claim ends, the next claim continues the work.
       onError(error);
     }
   }

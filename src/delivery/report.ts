@@ -70,7 +70,7 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Forgets updates that were to be parked if their ids are at most `last`. The queue has dropped these updates. */
+  /** Forgets the updates with ids up to `last` that were to be parked. The queue has dropped these updates. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);

@@ -101,7 +101,9 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/** Since when a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410. */
+/**
+ * The time since which a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410.
+ */
 export type GoneSince = number | undefined;
 
 /**

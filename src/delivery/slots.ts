@@ -10,7 +10,7 @@
 
 export type Slots = ReturnType<typeof createSlots>;
 
-/** How many queues are notified per freed slot. Some of them may not be allowed to take it, or may not need it. */
+/** How many queues are notified per freed slot. Some queues may not be allowed to take the slot, or may not need it. */
 const notifiedMax = 16;
 
 interface Share {
@@ -18,7 +18,7 @@ interface Share {
   readonly waiting: Set<() => void>;
 }
 
-/** Returns whether a queue with `own` slots or bytes may get more. */
+/** Returns whether a queue that has `own` slots or bytes may get more of them. */
 export const mayTake = (own: number, room: number): boolean => own * 4 < room;
 
 export function createSlots(max: number) {

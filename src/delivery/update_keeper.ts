@@ -38,7 +38,7 @@ export class UpdateKeeper {
     this.#options = options;
   }
 
-  /** Keeps a delivered update. Nobody waits for the answer to an old inline query, so it is not kept. */
+  /** Keeps a delivered update. Inline queries are not kept, because nobody waits for the answer to an old query. */
   note(owner: number, queue: number, { entry, fields, bytes: size }: Delivery): void {
     if (entry.kind === 'inline_query') return;
     const bytes = Math.max(size, bytes_min);

@@ -78,7 +78,7 @@ export class DeliveryWorker {
       slots: this.#slots,
       heldBytes: this.#heldBytes,
       // A drain without work may keep its permit while less than half of all permits are in use, and while its owner
-      // has fewer permits than half of what the owner may have. The other permits are for woken queues.
+      // has fewer than half of the permits that the owner may have. The other permits are for woken queues.
       mayStay: (owner) => {
         const { taken, room } = this.#permits.of(owner);
         return this.#drains.size < drainsMax / 2 && taken < room / 2;
@@ -151,8 +151,8 @@ export class DeliveryWorker {
 
   /**
    * Acquires a permit and returns true. Waits while no permit is free. Returns false without a permit if the owner
-   * already uses their share, or another queue of the owner waits. A later sweep finds the queue again. If more queues
-   * of one owner waited, they could occupy every check of this process.
+   * already uses their share, or if another queue of the owner waits. A later sweep finds the queue again. If more
+   * queues of one owner waited, they could occupy every check of this process.
    */
   async #permit(owner: number): Promise<boolean> {
     for (;;) {

@@ -81,7 +81,7 @@ export class Connections {
       queueMicrotask(() => this.#next(undefined));
     };
     const client = new Client(this.#options.origin, {
-      // undici calls this when the client gets its first request.
+      // undici calls this function when the client gets its first request.
       connect: (_, done) => {
         this.#opening += 1;
         this.#options
@@ -123,8 +123,8 @@ export class Connections {
   }
 
   /**
-   * Starts the first waiting request. Returns false if no request is waiting, or if the request would need another
-   * connection and may not open one.
+   * Starts the first waiting request. Returns false if no request is waiting, or if the request needs a new connection
+   * and may not open it.
    */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;

@@ -80,7 +80,7 @@ function begin(
     host: address,
     port,
     secureContext,
-    // Sets this explicitly, because an environment variable could change the default.
+    // Sets this option explicitly, because an environment variable could change the default.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: (_, certificate) => {
@@ -91,7 +91,7 @@ function begin(
     servername: isIP(host) === 0 ? host : '',
     ...(session && { session }),
   });
-  // Node emits this only after it has verified the certificate.
+  // Node emits this event only after it has verified the certificate.
   socket.on('session', (made: Buffer) => {
     if (endMs !== undefined) sessions?.keep(key, made, endMs);
   });

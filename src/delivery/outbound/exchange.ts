@@ -22,16 +22,16 @@ export interface StepTimes {
 export interface Exchange {
   readonly outcome: Outcome;
   readonly times: StepTimes;
-  /** The headers of the answer, with names in lower case. Empty without an answer. */
+  /** The headers of the answer, with names in lower case. Empty if there was no answer. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
 }
 
 export interface ExchangeOptions {
   readonly guard: Guard;
   readonly time: Time;
-  /** Limits all steps together, in ms. */
+  /** The time limit of all steps together, in ms. */
   readonly deadlineMs: number;
-  /** Reads a resource with GET instead of sending a body with POST. */
+  /** If set, the exchange reads a resource with GET instead of sending a body with POST. */
   readonly reads?: Reading;
 }
 

@@ -24,7 +24,7 @@ export type FaultReason =
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;
-  /** The address for `reserved`, and the resolver's reason for `unresolved`. */
+  /** For `reserved`, the address. For `unresolved`, the resolver's reason. */
   readonly detail: string | undefined;
 
   constructor(reason: FaultReason, message: string, more: { detail?: string; cause?: unknown } = {}) {

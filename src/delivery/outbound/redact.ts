@@ -7,8 +7,8 @@ import { deliveryLimits as limits } from '../limits.js';
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
 /**
- * Copies only the first bytes of an answer, which are enough to show `bytesMax` bytes of it. The whole answer may have
- * 64 KiB.
+ * Copies only the first bytes of an answer, which are enough to show `bytesMax` bytes of the answer. The whole answer
+ * may have 64 KiB.
  */
 export const beginningOf = (body: Buffer, bytesMax: number = ruleLimits.delivery_answer_kept_bytes): Buffer =>
   Buffer.from(body.subarray(0, bytesMax + secretLengthMax));
@@ -19,7 +19,7 @@ const signingSecrets = /whsec_[A-Za-z0-9+/=]{16,}/g;
 
 const stars = (text: string) => '*'.repeat(text.length);
 
-/** Returns the forms in which a receiver may repeat a text: as it is, or escaped in JSON. */
+/** Returns the forms in which a receiver may repeat a text: unchanged, or escaped in JSON. */
 const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')]);
 
 function secretParts(secrets: readonly string[]): string[] {

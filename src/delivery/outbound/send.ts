@@ -60,7 +60,7 @@ interface Kept {
 export class Sender {
   readonly #options: Required<SenderOptions>;
   readonly #kept = new Map<string, Kept>();
-  /** The requests of each abort signal. They are aborted together with the signal. */
+  /** The requests by abort signal. A signal aborts all of its requests. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
   readonly #busy: () => boolean;
   readonly #sweep: Timer;

@@ -28,9 +28,9 @@ export class TlsSessions {
     return this.#kept.size;
   }
 
-  /** Returns the end of a session whose certificate was just verified. `validTo` is the end of the certificate. */
+  /** Returns when a session ends whose certificate was just verified. The certificate expires at `validTo`. */
   endOf(validTo: string): number {
-    // Uses the clock of the machine, because OpenSSL uses it to verify certificates.
+    // Uses the clock of the machine, because OpenSSL verifies certificates with this clock.
     const validMs = Date.parse(validTo) - this.#time.machine();
     return this.#time.monotonic() + (Number.isNaN(validMs) ? 0 : Math.min(this.#ms, validMs));
   }

@@ -29,7 +29,7 @@ export const namesUser = (url: string): boolean =>
 
 /**
  * Returns whether a host name is valid. Also checks the Punycode of labels that start with `xn--`, because the URL
- * parser of Node.js 24 accepts invalid ones.
+ * parser of Node.js 24 accepts invalid Punycode.
  */
 const isName = (host: string) =>
   host.length <= 253 &&

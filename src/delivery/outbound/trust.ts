@@ -39,7 +39,7 @@ let publicTrust: Trust | undefined;
 
 /**
  * Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. Parsing the certificates
- * takes tens of milliseconds, so a process does it only once, and only if it needs them.
+ * takes tens of milliseconds, so a process parses them only once, and only when needed.
  */
 function trustInPublic(): Trust {
   publicTrust ??= {
