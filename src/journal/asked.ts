@@ -23,8 +23,8 @@ export interface Asked {
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
   /**
-   * Tells the callers that requested a flush which prefixes of journals are in Postgres, and that the journals of
-   * `ends` were read to their end. After each request, announces an empty journal only once, because a second
+   * Announces to the callers that requested a flush: the prefixes of journals that are in Postgres, and the journals of
+   * `ends`, which were read to their end. After each request, announces an empty journal only once, because a second
    * announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is not repeated, and
    * this function rejects with the same error.
    */

@@ -121,7 +121,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Runs at the interval of the checks of open Postgres connections, because these checks find the rows to rewrite.
+  // Runs as often as the checks of open Postgres connections, because these checks find the rows to rewrite.
   const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch((error) => isOlderFlush(error) || onError(error));
   });

@@ -319,7 +319,7 @@ export class Identity {
       return;
     if (id !== this.#own.id || this.#judge(await this.#settle(usable, generation === this.#own.generation)))
       return;
-    // Refuses new connections until one reaches a matching Redis.
+    // Refuses new connections until a connection reaches a matching Redis.
     for (const { client } of connection.nodes()) client.disconnect(true);
   }
 }

@@ -90,8 +90,8 @@ interface Kept extends Committed {
 }
 
 /**
- * How many intervals a flusher waits after a batch that was not full. The fixed cost of the next batch is then shared
- * by more rows: one script per partition, one transaction, and one disk flush on each server.
+ * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of the next
+ * batch: one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
 /** The number of batches in flight. One is being settled, one is being written, and one is ready to be written. */

@@ -150,7 +150,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Limits counting the whole index to once per hour. */
+/** Counts the whole index at most once per hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)

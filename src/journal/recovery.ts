@@ -148,7 +148,7 @@ interface Raised {
 }
 
 /**
- * Returns whether Postgres has a later version than the latest one that Redis knows. If so, Redis has lost changes that
+ * Returns whether Postgres has a later version than every version that Redis knows. If so, Redis has lost changes that
  * had been flushed.
  */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
@@ -280,7 +280,7 @@ export class Recovery {
     return closed.filter((partition) => !opened.has(partition));
   }
 
-  /** Opens partitions under raised incarnations. Returns those that are still closed. */
+  /** Opens partitions under raised incarnations. Returns the partitions that are still closed. */
   async #raiseAll(partitions: readonly number[], runId: string): Promise<number[]> {
     const rows = await this.#askShards(partitions, self, (pool, own) =>
       pool.query<Seen>(seenIncarnations, [own]),

@@ -41,7 +41,7 @@ interface Found {
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
-/** A Redis key of a partition. Its entity is written again if the version is above `after`. */
+/** A Redis key of a partition. The entity of this key is written again if its version is above `after`. */
 interface Wanted {
   readonly key: string;
   readonly partition: number;
@@ -172,7 +172,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** Adds the recent votes in a poll. An empty vote is a retracted one. */
+/** Adds the recent votes in a poll. A retracted vote is empty. */
 function addVotes(time: Time, found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');

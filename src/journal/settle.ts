@@ -18,8 +18,8 @@ export interface Committed {
 }
 
 /**
- * The entries that one script settles. If a key is in several batches, only its newest version is here, because Redis
- * has no older version.
+ * The entries that one script settles. If a key is in several batches, this list has only the newest version of the
+ * key, because Redis has no older version.
  */
 interface Settling {
   /** The version of the last entry. */

@@ -64,8 +64,8 @@ async function readFrom(
 export interface ReadResult {
   readonly prefixes: readonly JournalPrefix[];
   /**
-   * The error from reading partitions that could not be read, for instance because their server is unavailable. Null if
-   * all were read.
+   * The error from some partitions that could not be read, for instance because their server is unavailable. Null if
+   * all partitions were read.
    */
   readonly failure: Error | null;
   readonly ends: readonly number[];

@@ -72,8 +72,8 @@ export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plai
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * The time of the last data loss of Redis that was detected, the number of affected partitions, and the time of the
- * last flush before the loss.
+ * The time of the last detected data loss of Redis, the number of affected partitions, and the time of the last flush
+ * before the loss.
  */
 export interface RedisLoss {
   readonly at: string;

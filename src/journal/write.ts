@@ -246,7 +246,7 @@ const quarantineIn =
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Runs statements in a transaction and rolls it back. Throws the errors of the statements. */
+/** Runs statements in a transaction and rolls the transaction back. Throws the errors of the statements. */
 async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
   const end = new Error('rolled back');
   const tried = pool.transaction(async (tx) => {
@@ -282,7 +282,7 @@ async function accepted(
   }
 }
 
-/** Writes all changes that are not quarantined in one transaction. Returns the written changes. */
+/** Writes in one transaction all changes that are not quarantined. Returns the written changes. */
 async function commitAccepted(
   pool: Pool,
   batch: Encoded,
