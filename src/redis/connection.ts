@@ -75,8 +75,8 @@ export class RedisConnection implements RedisServers {
   #closes = 0;
   #silent = false;
   /**
-   * How many bytes had arrived at the last check. Also, for how many timer ticks commands have been unanswered without
-   * any data from the server.
+   * The number of bytes that had arrived at the last check, and the number of timer ticks since then during which
+   * commands were unanswered and no data arrived.
    */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while commands are unanswered. */
@@ -215,7 +215,7 @@ export class RedisConnection implements RedisServers {
     return may;
   }
 
-  /** Reads the server's clock at intervals, because clocks drift. After a slow reply, reads it again soon. */
+  /** Reads the server's clock at intervals, because clocks drift. After a slow reply, reads the clock again soon. */
   async #readClock(): Promise<void> {
     const sent = this.#time.monotonic();
     this.#clockReadAt = sent;

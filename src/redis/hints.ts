@@ -150,8 +150,8 @@ export class RedisHints {
     const client = openClient(this.#server ?? url, {
       connectionName: `petrel-${this.#name}-hints`,
       protocol: 2,
-      // Turns off the automatic renewal of subscriptions. This module renews them itself, because their slots may have
-      // moved before a reconnect.
+      // Turns off the automatic renewal of subscriptions. This module renews subscriptions itself, because their slots
+      // may have moved before a reconnect.
       autoResubscribe: false,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,

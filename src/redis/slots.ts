@@ -2,7 +2,7 @@
 
 export const clusterSlots = 16_384;
 
-/** Returns the CRC-16/XMODEM of a hash tag, from which Redis Cluster computes its slot. */
+/** Returns the CRC-16/XMODEM of a hash tag. Redis Cluster computes the slot of the tag from this checksum. */
 export function clusterSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {

@@ -40,7 +40,7 @@ type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
  * Before a reconnect, stops the previous failover detector. Otherwise this detector could report a new master during
- * the reconnect and this would close the client permanently.
+ * the reconnect, and the report would close the client permanently.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {

@@ -78,7 +78,7 @@ function shareKey(name: string, calls: readonly CallValues[]): void {
   }
 }
 
-/** Sends the calls of a run. If there is only one, sends it in the single form. */
+/** Sends the calls of a run. If the run has only one call, sends it in the single form. */
 async function sendCalls({ node, runId, shape, form, calls }: PendingRun, name: () => string): Promise<void> {
   const [first, ...others] = calls;
   try {

@@ -39,7 +39,7 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long after its start a repeatable call may wait for a reconnect or a slot migration. */
+  /** A repeatable call may wait for a reconnect or a slot migration until this long after its start. */
   readonly reconnectMsMax?: number;
   /** Records the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
@@ -266,7 +266,8 @@ export class Runner {
   }
 
   /**
-   * Makes the first attempt of a call. If the script allows it, combines the call with others of this event loop turn.
+   * Makes the first attempt of a call. If the script allows combined runs, combines the call with other calls of this
+   * event loop turn.
    */
   #send(
     node: RedisConnection,
