@@ -15,7 +15,8 @@ local function has_button(markup, data)
   return false
 end
 
--- Allows the bot one edit of the message without the usual interval between edits, because a person waits for it.
+-- Allows the bot one edit of the message without the usual interval between edits, because a person waits for this
+-- edit.
 local function grant_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   redis.call('SET', key, math.min(unused + 1, LIMITS.granted_edits_max), 'PX', LIMITS.granted_edit_ttl_ms)

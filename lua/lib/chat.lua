@@ -27,7 +27,7 @@ local function read_chat(chat, inc)
     pin = c[8] or '0', differing = c[9] or ''}
 end
 
--- Returns the id of a chat's last message as text, and the kind of the chat. Returns nil if `read_chat` does.
+-- Returns the id of a chat's last message as text, and the kind of the chat. Returns nil if `read_chat` returns nil.
 local function read_last_message(chat, inc)
   local c = redis.call('HMGET', chat, 's', 'pi', 't')
   if not c[1] or tonumber(c[2]) ~= inc then return nil end
@@ -73,8 +73,8 @@ local function marks_image(pin, keyboards)
 end
 
 -- Records that a message has a reply keyboard. A keyboard for all members replaces all earlier keyboards. A keyboard
--- for some members keeps the earlier ones, because the other members still see them. The caller must call touch_chat
--- first.
+-- for some members keeps the earlier keyboards, because the other members still see these earlier keyboards. The caller
+-- must call touch_chat first.
 local function note_keyboard(at, c, chat_key, chat, id, for_some)
   local ids = {id}
   local before = for_some and redis.call('HGET', chat_key, 'kb') or ''

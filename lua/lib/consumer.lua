@@ -112,7 +112,7 @@ local function unsend_update(at, name, id, chat)
   redis.call('ZADD', at.assigned, 0, name .. ':' .. digits .. ':' .. chat)
 end
 
--- Gives the chat with this head in `assigned` to another consumer, with all its unsent updates. The chat must not have
+-- Gives a chat and all its unsent updates to another consumer. The chat has this head in `assigned`, and must not have
 -- any sent updates.
 local function give_chat(at, head, to)
   local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
@@ -219,8 +219,9 @@ local function has_more_unsent(at, heads, room)
   return count > room
 end
 
--- If a consumer has more unsent updates than `room`, and others have no updates, shares its chats with them. Otherwise
--- a consumer that was alone before would keep all chats with pending updates. Chats with sent updates stay.
+-- If a consumer has more unsent updates than `room`, and other consumers have no updates, shares its chats with these
+-- consumers. Otherwise a consumer that was alone before would keep all chats with pending updates. Chats with sent
+-- updates stay.
 local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end

@@ -15,7 +15,8 @@ local function outbox_full(meta, outbox)
 end
 
 -- Returns the bots that receive an update about a message, an edit or a pin by `author`. If the author is a bot in a
--- group, only this bot receives the update. If other bots received it too, two bots could answer each other forever.
+-- group, only the author receives the update. If other bots received the update too, two bots could answer each other
+-- forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots

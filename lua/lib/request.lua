@@ -34,7 +34,7 @@ local function save_answers()
 end
 
 local function remember(request, answer, record)
-  -- The third-to-last character is a colon if the request has a shared key.
+  -- The third-to-last character of the key is a colon if the key is shared.
   if request:byte(-3) == 58 then
     local key, line = request:sub(1, -4), request:sub(-2) .. ' ' .. answer .. '\n'
     if combined then run_answers[#run_answers + 1] = line end

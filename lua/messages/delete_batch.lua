@@ -1,5 +1,5 @@
 --[[
-@summary Deletes all of several messages in a chat, or none of them.
+@summary Deletes either all of the given messages in a chat, or none of them.
          Skips missing messages, and unpins the pinned message if it is deleted.
 @why     The right to delete is checked against the current records and membership.
 @flag    allow-oom

@@ -37,7 +37,7 @@ if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
 -- Each change of a message raises its version. If the version is unchanged, the earlier attempt was not stored, so the
--- script applies the edit as a new one.
+-- script applies the edit as a new edit.
 if unsure and read_header(record)[2] ~= read_header(made)[2] then
   return ok(made, c.profile, replied_record(made, sibling_prefix), 0)
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Opens a bot's queue if it has none.
+@summary Opens the queue of a bot that has no queue.
 @repeatable An open queue is not opened again.
 @flag    allow-oom
 @key     state   {NN}:queue_state:<bot>  HASH

@@ -52,7 +52,7 @@ end
 redis.call('HSET', state_key, 'hook', version)
 local more = false
 if s[2] then
-  -- Makes failed updates due now, because a new receiver may accept updates that the previous one rejected.
+  -- Makes failed updates due now, because a new receiver may accept updates that the previous receiver rejected.
   more = retry_chats_now(retries_key, ms, ms)
   redis.call('UNLINK', attempts_key)
 else
