@@ -10,7 +10,8 @@ export const storeLimits = {
   pending_edits_bytes_per_owner_max: 4 * 1024 * 1024,
   pending_edits_bytes_max: 16 * 1024 * 1024,
   /**
-   * Each pending edit counts this many bytes in addition to its own size. This also limits the number of pending edits.
+   * Each pending edit counts as this many bytes in addition to its own size. This also limits the number of pending
+   * edits.
    */
   pending_edit_overhead_bytes: 1024,
   /** If a node cannot apply a pending edit, the edit is due again after this time. */
@@ -119,18 +120,19 @@ export const storeLimits = {
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
   /**
-   * How many inline queries a person may send in a burst, and the interval after which the person may send one more.
+   * How many inline queries a person may send in a burst, and the interval after which the person may send one more
+   * query.
    */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** How many inline queries a bot may get in a burst, and the interval after which the bot may get one more. */
+  /** How many inline queries a bot may get in a burst, and the interval after which the bot may get one more query. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
   /** How long a draft of a bot is shown after its last change. */
   draft_ttl_ms: 30_000,
   /** How often a changing draft is stored, so that windows that open later can show it. */
   draft_store_interval_ms: 1_000,
-  /** How often a stream shows the draft of a chat. A newer draft replaces the pending one. */
+  /** How often a stream shows the draft of a chat. A newer draft replaces the pending draft. */
   draft_show_interval_ms: 50,
   /** How far ahead a post can be scheduled. */
   schedule_ahead_ms_min: 60_000,
@@ -145,7 +147,8 @@ export const storeLimits = {
   scheduled_posts_batch_max: 20,
   scheduled_post_claim_ms: 10_000,
   /**
-   * For how long after the first attempt a process keeps trying to publish a post. Shorter than `idempotency_ttl_ms`.
+   * A process keeps trying to publish a post until this long after the first attempt. Shorter than
+   * `idempotency_ttl_ms`.
    */
   scheduled_post_tries_ms_max: 23 * 3_600_000,
   /** How long a post that could not be published is kept, and how often older posts of this kind are deleted. */
@@ -191,8 +194,8 @@ export const storeLimits = {
   search_chats_max: 200,
   search_hits_per_chat: 3,
   /**
-   * A page of a search reads its rows in steps. Each step reads up to twice as many rows as the one before. No step
-   * begins after this time. A chat costs about as much as this many further rows.
+   * A page of a search reads its rows in steps. Each step reads up to twice as many rows as the previous step. No step
+   * begins after `search_steps_ms`. The search of one chat costs about as much as `search_chat_rows` further rows.
    */
   search_step_rows_min: 250,
   search_step_rows_max: 2_000,
@@ -218,10 +221,16 @@ export const storeLimits = {
   streams_per_user_max: 32,
   /** How many posts one stream of reactions may follow. */
   posts_watched_max: 40,
-  /** How many actions, such as typing, a person may show in a burst, and the interval after which one more is allowed. */
+  /**
+   * How many actions, such as typing, a person may show in a burst, and the interval after which one more action is
+   * allowed.
+   */
   actions_per_person_max: 5,
   action_per_person_ms: 1_000,
-  /** How many actions of people a node shows in one chat in a burst, and the interval after which it shows one more. */
+  /**
+   * How many actions of people a node shows in one chat in a burst, and the interval after which the node shows one
+   * more action.
+   */
   actions_per_chat_max: 20,
   action_per_chat_ms: 100,
   /** How many script calls may move the updates of deleted routes. Each call moves up to webhook_take_max updates. */

@@ -47,7 +47,7 @@ export function createAdmins({ db, secrets, random }: StoreContext, onError: (er
       const id = await rows.beginAdminCall(db, call);
       return (status) => rows.endAdminCall(db, id, status).catch(onError);
     },
-    /** Logs a call that only read data, in the background. Identical calls within an hour share one entry. */
+    /** Logs, in the background, a call that only read data. Identical calls within an hour share one entry. */
     note(call: rows.AdminCall, status: number) {
       if (noting >= limits.admin_notes_in_flight_max) {
         onError(new Error('an administrator call was not logged: too many log writes are pending'));

@@ -304,7 +304,7 @@ export class Auth {
 
   /**
    * Returns the person of a token from an external issuer. Calls `resolve` for tokens that are not cached, and caches
-   * its result until the token expires at the latest.
+   * the result, at most until the token expires.
    */
   external(token: string, resolve: External): Known<User> {
     // Hashes external tokens, so that the cache keys have a fixed size even if tokens are long.
@@ -355,7 +355,7 @@ export class Auth {
         await time.sleep(10);
         continue;
       }
-      // A node whose entry has not changed for the duration of a lease has no lease.
+      // If a node's entry has not changed for the duration of a lease, the node has no lease.
       await pending(first.late);
       return;
     }

@@ -53,8 +53,8 @@ interface Grant {
  */
 const ownShare = 10;
 /**
- * The rate, in calls per second, from which a rate counts as fast. For slower rates, calls are counted only in Redis,
- * so these limits are exact.
+ * A rate counts as fast if it allows at least this many calls per second. For slower rates, calls are counted only in
+ * Redis, so these limits are exact.
  */
 const ownRateMin = 10;
 /** The minimum rate of polls, so that a bot with a slow rate can still fetch its updates. */
@@ -162,9 +162,7 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /**
-   * Counts, against a client address, the page of a post that is read without an account. Error: `too_many_requests`.
-   */
+  /** Counts a request for the public page of a post against the client address. Error: `too_many_requests`. */
   reader(address: string): Promise<void> | undefined {
     return this.#rates.reader && this.#countAddress('reader', address);
   }
@@ -193,7 +191,7 @@ export class FairUse {
     return this.#rates.sign_in && this.#countAddress('sign_in', address);
   }
 
-  /** Counts additional calls for a call that counts as several. Error: `too_many_requests`. */
+  /** Counts additional calls for a call that counts as several calls. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);

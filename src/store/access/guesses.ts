@@ -72,8 +72,8 @@ export class Guesses {
     if (!patient && this.#asking >= limits.guess_questions_max) return false;
     this.#asking++;
     try {
-      // While Postgres is unreachable, assumes that the token existed. To slow down a legitimate client would be worse
-      // than to miss a guess.
+      // While Postgres is unreachable, assumes that the token existed. Slowing down a legitimate client would be worse
+      // than missing a guess.
       const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {

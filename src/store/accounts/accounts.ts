@@ -341,7 +341,10 @@ export class Accounts {
     return Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
   }
 
-  /** Runs one step of the pending removal of `only`, or of the oldest one. Returns null if no removal is pending. */
+  /**
+   * Runs one step of the pending removal of `only`, or of the oldest pending removal. Returns null if no removal is
+   * pending.
+   */
   async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
     let taken: number | undefined;
     let step: RemovalStep | undefined;

@@ -37,8 +37,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
     },
     /**
-     * Returns the person with this subject, or creates one. `signsUp` means that the person uses the web application, so
-     * the management bot welcomes them.
+     * Returns the person with this subject, or creates a new person. `signsUp` means that the person uses the web
+     * application, so the management bot welcomes them.
      */
     async create(subject: string, user: NewUser, signsUp = false): Promise<rows.FoundPerson> {
       const of = present();

@@ -13,9 +13,9 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgres/accounts/overseen.js';
 
 export interface FoundAccounts {
-  /** Accounts with exactly this id or username come first. The others follow, newest first. */
+  /** Accounts with exactly this id or username come first. The other accounts follow, newest first. */
   readonly accounts: readonly seen.AccountRow[];
-  /** The id below which the search continues, or 0 if it is done. */
+  /** The id below which the search continues, or 0 if the search is done. */
   readonly next: number;
 }
 

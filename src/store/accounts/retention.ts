@@ -161,8 +161,8 @@ class MessageStep {
   }
 
   /**
-   * Erases old messages in a partition that also has younger ones. Returns the position at which to continue, or null
-   * at the end.
+   * Erases old messages in a partition that also has younger messages. Returns the position at which to continue, or
+   * null at the end.
    */
   async #eraseIn(place: Place): Promise<Place | null> {
     let at = place.message > 0 ? await this.#eraseChat(place) : place;

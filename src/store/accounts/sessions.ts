@@ -12,7 +12,7 @@ import type { Removed } from './retention.js';
 export type Sessions = ReturnType<typeof createSessions>;
 
 export function createSessions({ db, secrets, random }: StoreContext, control: ControlCopies, auth: Auth) {
-  /** Removes sessions. Afterwards no node accepts their tokens. Returns how many. */
+  /** Removes sessions. Afterwards no node accepts their tokens. Returns the number of removed sessions. */
   const remove = (user: number, which: rows.SessionsEnded) =>
     auth.revoking(`user:${user}`, async () => {
       const removed = await rows.removeSessions(db, user, which);
@@ -61,7 +61,7 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
       const sessions = await rows.loadSessions(db, user, own);
       if (sessions.some(({ is_current }) => is_current)) await remove(user, { own });
     },
-    /** Ends all sessions except the one with this token. Returns how many. */
+    /** Ends all sessions except the one with this token. Returns the number of ended sessions. */
     endOthers: (user: number, token: string) => remove(user, { except: secrets.lookups(token) }),
   };
 }

@@ -63,8 +63,8 @@ export function createUsers(
       const also = linked?.within ?? (agent === undefined ? undefined : welcome);
       const id = await rows.createUser(db, user, lookupFor, agent, also);
       await linked?.after();
-      // Replaces the token if an earlier attempt of this call created the person. That token is unknown, because
-      // Postgres has only its digest.
+      // Replaces the token if an earlier attempt of this call created the person. The token of that attempt is unknown,
+      // because Postgres has only its digest.
       if (token === '') ({ token } = await issue(id, '', rawDb));
       const created = await control.read('user', id);
       return { user: created as User, token };

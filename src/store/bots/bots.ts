@@ -125,7 +125,7 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns a token in plain text, and records this in the audit log. Errors: `bot_not_found`, `not_bot_owner`,
+   * Returns a token in plain text, and records the access in the audit log. Errors: `bot_not_found`, `not_bot_owner`,
    * `token_blocked`.
    */
   async token(owner: number, id: number): Promise<string> {
@@ -198,8 +198,8 @@ export class Bots extends Transfers {
 
   /**
    * Sets who may write to a bot. Afterwards no node accepts messages from anyone else. `usernames` (without `@`, at
-   * most limits.writers_per_bot_max) are used only for the policy `selected`. They are stored as the ids of the people
-   * who have them now. The owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`,
+   * most limits.writers_per_bot_max) are used only for the policy `selected`. The store keeps the ids of the people who
+   * have these usernames now. The owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`,
    * `username_not_person`.
    */
   async setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]) {

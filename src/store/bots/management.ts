@@ -13,7 +13,7 @@ import { createTalks } from './talks.js';
 
 export type { ManagementIdentity };
 
-/** A URL that stands for the worker in this process. The host name in it does not exist. */
+/** A URL that stands for the worker in this process. The host name in the URL does not exist. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 

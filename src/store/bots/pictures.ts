@@ -27,7 +27,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
   return {
     /** Records keys. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Sets a picture. A null picture removes the current one. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Sets a picture. A null picture removes the current picture. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,

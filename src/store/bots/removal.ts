@@ -46,7 +46,7 @@ export function createRemovalFollowing(
     if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
   }
 
-  /** Deletes some of the kept updates. The sweep later deletes the remaining ones. */
+  /** Deletes some of the kept updates. The sweep later deletes the remaining updates. */
   async function deleteKept(id: number): Promise<void> {
     const shard = shards.at(keys.partitions.of(id));
     for (let pieces = 0; await deleteKeptOfBot(shard, id); )
@@ -67,7 +67,7 @@ export function createRemovalFollowing(
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
-      // Passes the bot's version, which makes the script drop the queue.
+      // Passes the bot's version, because the script then drops the queue.
       await webhooks.refresh(id, gone.version);
       await leaveChats(id);
       await deleteKept(id);

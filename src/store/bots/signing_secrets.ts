@@ -30,7 +30,7 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Returns the signing secret. Creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Returns the signing secret. Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.

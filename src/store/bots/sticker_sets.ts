@@ -24,7 +24,7 @@ async function contains(db: Database, bot: number, name: string, key: string): P
 }
 
 export function createStickerSets({ db }: StoreContext) {
-  /** Changes the stickers in one of the bot's sets. Errors: `sticker_set_invalid`, and those of `change`. */
+  /** Changes the stickers in one of the bot's sets. Errors: `sticker_set_invalid`, and the errors of `change`. */
   async function change(bot: number, name: string, make: (stickers: Stickers) => Stickers): Promise<void> {
     const isFound = await rows.changeStickerSet(db, bot, name, ({ stickers }) => ({
       stickers: make(stickers),
@@ -109,7 +109,7 @@ export function createStickerSets({ db }: StoreContext) {
       key: string,
       fields: Partial<Pick<SetSticker, 'emoji' | 'keywords'>>,
     ) => changeOne(bot, name, key, (list, at) => list.with(at, { ...(list[at] as SetSticker), ...fields })),
-    /** Replaces a sticker with a new one at the same position. Error: `sticker_in_set`. */
+    /** Replaces a sticker with a new sticker at the same position. Error: `sticker_in_set`. */
     replace: (bot: number, name: string, key: string, sticker: SetSticker) =>
       changeOne(bot, name, key, (list, at) => {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');

@@ -10,7 +10,7 @@ import { userProfile } from '../core/profiles.js';
 export interface ChatState {
   readonly chat: ChatRef;
   readonly newest: number;
-  /** The profile of the user in a direct chat, otherwise of the chat. */
+  /** In a direct chat, the profile of the user. In other chats, the profile of the chat. */
   readonly profile: Profile;
   readonly bots: readonly number[];
   readonly kind: ChatKind;

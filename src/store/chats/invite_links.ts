@@ -17,7 +17,7 @@ const newCode = (random: Random): string => random.bytes(limits.invite_code_byte
 const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Returns the code in a link, or an empty text if the link has none. Checks only the end of the link, so that links
+ * Returns the code in a link, or an empty text if the link has no code. Checks only the end of the link, so that links
  * with a former BASE_URL stay valid.
  */
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';

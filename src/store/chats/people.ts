@@ -21,8 +21,8 @@ export function createPeople(
       return id === null ? null : sharedChat(id);
     },
     /**
-     * Opens the chat of two people. If the chat is already open, only returns it. `isStranger` says that the two share
-     * no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
+     * Opens the chat of two people. If the chat is already open, only returns it. `isStranger` says that the two people
+     * share no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
      * `too_many_chats`.
      */
     async open(user: number, other: number, isStranger: boolean): Promise<ChatRef> {
@@ -36,8 +36,8 @@ export function createPeople(
       return sharedChat(id);
     },
     /**
-     * Blocks or unblocks a person. Afterwards no message enters a chat of the two while one of them blocks the other.
-     * Errors: `unauthorized`, `user_not_found`, `too_many_blocked_people`.
+     * Blocks or unblocks a person. Afterwards no message enters the chat of the two people while one person blocks the
+     * other. Errors: `unauthorized`, `user_not_found`, `too_many_blocked_people`.
      */
     async setBlocked(user: number, other: number, blocked: boolean): Promise<void> {
       const id = await rows.setPersonBlocked(db, user, other, blocked);

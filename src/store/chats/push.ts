@@ -17,7 +17,7 @@ export type Push = ReturnType<typeof createPush>;
 export function createPush({ db, secrets }: StoreContext) {
   return {
     /**
-     * Adds a push subscription of a person. Removes the oldest one if there are more than
+     * Adds a push subscription of a person. Removes the oldest subscription if there are more than
      * limits.push_subscriptions_max. The subscription ends when `token` is revoked or expires. Errors: `unauthorized`,
      * `unavailable`.
      */

@@ -79,10 +79,10 @@ export class Search {
   }
 
   /**
-   * Finds messages of one chat with ids below `before`, or from the newest one if `before` is 0. Reads up to
+   * Finds messages of one chat with ids below `before`, or from the newest message if `before` is 0. Reads up to
    * limits.search_rows_max rows, and begins no step after limits.search_steps_ms. Even an answer without messages can
-   * therefore have a `next`. The words must be in the form that `foldCase` returns. Error: `unavailable` if a step takes
-   * Postgres longer than limits.search_timeout_ms.
+   * therefore have a `next`. The words must be in the form that `foldCase` returns. Error: `unavailable` if a step
+   * takes Postgres longer than limits.search_timeout_ms.
    */
   async inChat(
     chat: ChatRef,
@@ -139,7 +139,7 @@ export class Search {
     return { messages, chats: searched, next: 0 };
   }
 
-  /** Returns the first ranges. The last of them may exceed `rows`. */
+  /** Returns the first ranges. The last returned range may exceed `rows`. */
   #stepOf<T extends SearchRange>(ranges: readonly T[], rows: number): readonly T[] {
     let count = 0;
     for (let left = rows; left > 0 && count < ranges.length; count++)

@@ -58,8 +58,8 @@ interface Paused {
 }
 
 /**
- * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the previous
- * draft. While a draft is pending, a newer one replaces it. A slow client therefore gets fewer drafts instead of being
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and no draft until the client has read the previous
+ * draft. A newer draft replaces a pending draft. A slow client therefore gets fewer drafts instead of being
  * disconnected.
  */
 export class DraftPace {

@@ -56,7 +56,7 @@ export interface StreamListener {
   action(chat: ChatRef, shown: ShownAction): void;
   /**
    * Reports the draft that a bot shows in a direct chat. Until the returned promise resolves, the stream keeps only the
-   * newest draft and drops older ones. The promise never rejects.
+   * newest draft and drops older drafts. The promise never rejects.
    */
   draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;

@@ -211,7 +211,7 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 
 /**
  * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
- * `entities_too_long` if the result is too large. Only links can cause this.
+ * `entities_too_long` if the result is too large. Only links can cause this error.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const parts: unknown[] = media === undefined ? [words] : [words, media];

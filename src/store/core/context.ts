@@ -32,7 +32,7 @@ export function shardsOnce(
 
 export interface StoreContext {
   readonly db: Database;
-  /** The standby servers. Messages that are not in Redis are read from them. */
+  /** The standby servers. Messages that are not in Redis are read from these servers. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;

@@ -267,8 +267,8 @@ function readMember(fields: readonly unknown[], nowMs: number): Member {
 }
 
 /**
- * A member, or a person who is not a member. The latter also gets a record, so that repeated checks do not query
- * Postgres.
+ * A member, or a person who is not a member. A person who is not a member also gets a record, so that repeated checks
+ * do not query Postgres.
  */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),

@@ -20,8 +20,8 @@ import { askFlush, marksTold } from './flush_hints.js';
 import type { Keys } from './keys.js';
 
 /**
- * The partitions that a call changed. For each, the run id that Redis had before the call's first change in the
- * partition.
+ * The partitions that a call changed. For each partition, the run id that Redis had before the call's first change in
+ * the partition.
  */
 export type Changes = Map<number, string>;
 
@@ -91,8 +91,8 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
 }
 
 /**
- * Runs scripts like `scripts`. Records each partition whose journal a script may write to. The journal may also contain
- * a change that an earlier attempt of the call made.
+ * Runs scripts in the same way as `scripts`. Records each partition whose journal a script may write to. The journal
+ * may also contain a change that an earlier attempt of the call made.
  */
 export function notingRunner(
   scripts: ScriptRunner,
@@ -300,7 +300,8 @@ export class Durability {
   }
 
   /**
-   * Ends waits that are too old. For the other waits, reads the progress of their journals and requests a flush again.
+   * Ends the waits that are too old. For the other waits, reads the progress of their journals and requests a flush
+   * again.
    */
   #look(): void {
     if (this.#waits === 0) {

@@ -1,6 +1,6 @@
 /**
- * Defines two hints (decision 0055): a front's request for a flush, and a flusher's announcement of a flush. Both may
- * get lost. The numbers are separated by spaces.
+ * Defines two hints (decision 0055): a front's request for a flush, and a flusher's announcement of a flush. Both hints
+ * may get lost. The numbers in a hint are separated by spaces.
  */
 import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';

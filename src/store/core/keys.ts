@@ -54,7 +54,7 @@ export class Keys {
   }
 
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** Returns the start of the keys of a user, bot or chat. */
+  /** Returns the common prefix of the keys of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
   /** Returns the common prefix of the keys of a queue. The queue belongs to a bot or to a route (`queue_ids.ts`). */
   readonly #of = (queue: number) => this.#at(this.partitions.of(botOf(queue)));
@@ -72,7 +72,7 @@ export class Keys {
    */
   readonly outbox = (p: number) => `${this.#at(p)}:outbox`;
   /**
-   * The prefix of the keys for people with open browser windows. Each is a ZSET of nodes by expiry (ms). Expires.
+   * The prefix of the keys for people with open browser windows. Each key is a ZSET of nodes by expiry (ms). Expires.
    * Bounded by the number of nodes.
    */
   readonly windowsRoot = (p: number) => `${this.#at(p)}:windows:`;
@@ -85,7 +85,7 @@ export class Keys {
     ['msg', 'chat', 'post', 'acted', 'poll', 'voted'].map((kind) => `${this.#at(p)}:${kind}:`);
   /** STRING: the control record of a bot, with the HMAC of its token. May be evicted. */
   readonly bot = (bot: number) => `${this.#near(bot)}:bot:${bot}`;
-  /** STRING: the control record of a user, with the HMACs of its tokens. May be evicted. */
+  /** STRING: the control record of a user, with the HMACs of the user's tokens. May be evicted. */
   readonly user = (user: number) => `${this.#near(user)}:user:${user}`;
   /** STRING: the control record of a user's chats. May be evicted. Bounded by limits.chats_per_user_max. */
   readonly memberships = (user: number) => `${this.#near(user)}:memberships:${user}`;
@@ -100,11 +100,13 @@ export class Keys {
   /** STRING: description and photo of a group or channel. May be evicted. Bounded by limits.chat_description_length_max. */
   readonly details = (chat: number) => `${this.#near(chat)}:details:${chat}`;
   /**
-   * STRING: the person to whom a subject of an identity provider belongs, or a mark that there is none. The key
-   * contains a hash of the subject. May be evicted.
+   * STRING: the person to whom a subject of an identity provider belongs, or a mark that no person has the subject. The
+   * key contains a hash of the subject. May be evicted.
    */
   readonly identity = (p: number, digest: string) => `${this.#at(p)}:identity:${digest}`;
-  /** STRING: the public chat with a lower-case username, or a mark that there is none. May be evicted. */
+  /**
+   * STRING: the public chat with a lower-case username, or a mark that no public chat has the username. May be evicted.
+   */
   readonly name = (p: number, username: string) => `${this.#at(p)}:name:${username}`;
   /** HASH: a post's message and reaction counts. May be evicted. */
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
@@ -125,7 +127,7 @@ export class Keys {
   /** The key prefix of the people who voted recently. One HASH per generation, from user to options. May be evicted. */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
   /**
-   * ZSET of polls by the time (ms) at which the bot of a poll gets its state. Bounded by the partition's open
+   * ZSET of polls by the time (ms) at which the bot of a poll gets the poll's state. Bounded by the partition's open
    * polls.
    */
   readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
@@ -134,7 +136,7 @@ export class Keys {
   readonly postChannel = (post: number) => `${this.#at(partitionOfPost(post))}:on_post:${post}`;
   /** HASH: a chat's message sequence and pin, and the copied records that its messages need. May be evicted. */
   readonly chat = (chat: ChatRef) => `${this.#near(chat.id)}:chat:${chatText(chat)}`;
-  /** The key prefix of a chat's messages. Each is a STRING. May be evicted. */
+  /** The key prefix of a chat's messages. Each message is a STRING. May be evicted. */
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
   readonly message = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:msg:${chatText(chat)}:${messageId}`;
@@ -191,8 +193,8 @@ export class Keys {
   /** ZSET of `chat:update_id`: updates that wait behind a failed update. Bounded by the queue. */
   readonly parked = (queue: number) => `${this.#of(queue)}:parked:${queue}`;
   /**
-   * ZSET of chats with parked updates, by due time (ms). Bounded by the queue. Usually it is short, because a failing
-   * receiver gets no further updates.
+   * ZSET of chats with parked updates, by due time (ms). Bounded by the queue. The set is usually short, because a
+   * failing receiver gets no further updates.
    */
   readonly retries = (queue: number) => `${this.#of(queue)}:retries:${queue}`;
   /** HASH: the number of failures of a chat's first parked update, by chat. Bounded like `retries`. */
@@ -201,16 +203,16 @@ export class Keys {
    * ZSET of bots by the time (ms) at which a worker must check the webhook of the bot. Bounded by the partition's bots.
    */
   readonly webhooksDue = (p: number) => `${this.#at(p)}:webhooks_due`;
-  /** The key prefix of open callback queries. Each is a STRING, in the chat's partition. Expires. */
+  /** The key prefix of open callback queries. Each query is a STRING, in the chat's partition. Expires. */
   readonly callbackQueries = (p: number) => `${this.#at(p)}:callback_query:`;
-  /** The key prefix of open inline queries. Each is a STRING, in the bot's partition. Expires. */
+  /** The key prefix of open inline queries. Each query is a STRING, in the bot's partition. Expires. */
   readonly inlineQueries = (p: number) => `${this.#at(p)}:inline_query:`;
   /**
-   * The key prefix of answers to inline queries. Each is a HASH with the list, the query and a message for each result.
-   * Expires. Bounded by limits.inline_answer_bytes_max.
+   * The key prefix of answers to inline queries. Each answer is a HASH with the list, the query and a message for each
+   * result. Expires. Bounded by limits.inline_answer_bytes_max.
    */
   readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
-  /** The key prefix of the ids of cached answers, by the digest of the query. Each is a STRING. Expires. */
+  /** The key prefix of the ids of cached answers, by the digest of the query. Each id is a STRING. Expires. */
   readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
   /** LIST of a bot's answers, oldest first. Expires. Bounded by limits.inline_answers_max. */
   readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
@@ -289,8 +291,8 @@ export class Keys {
   /** HASH: settings on which all nodes in the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
   /**
-   * HASH: the last commit of Postgres known to Redis, its server and its incarnation. In partition 0. One field per
-   * shard.
+   * HASH: the last commit of Postgres that Redis knows, with the Postgres server and the incarnation of this server. In
+   * partition 0. One field per shard.
    */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**

@@ -185,7 +185,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Returns the origin of a field, or undefined if the list lacks it. Fill tickets are not part of any record. */
+/** Returns the origin of a field, or undefined if the list lacks the field. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

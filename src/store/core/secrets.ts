@@ -1,6 +1,7 @@
 /**
  * Hashes tokens by HMAC-SHA256 with a pepper, and encrypts secrets by AES-256-GCM with a key. Law 7 of the architecture
- * requires this. During a rotation, several peppers and keys are valid. New data uses the first of them.
+ * requires this. During a rotation, several peppers and keys are valid. New data uses the first pepper and the first
+ * key.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { type Random, systemRandom } from '../../random.js';
@@ -77,7 +78,7 @@ export function createSecrets(
     seal,
     open,
     /**
-     * Re-encrypts a box with the first key. Returns the same box if it already uses that key. Throws like `open`.
+     * Re-encrypts a box with the first key. Returns the same box if the box already uses that key. Throws like `open`.
      */
     reseal: (box: Buffer, belongsTo: BoxOwner): Buffer =>
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),

@@ -6,7 +6,7 @@ export interface StoredMessage {
   readonly chat: ChatRef;
   readonly id: number;
   readonly record: MessageRecord;
-  /** The profile of the user in a direct chat, otherwise of the chat. */
+  /** In a direct chat, the profile of the user. In other chats, the profile of the chat. */
   readonly peer: Profile;
   /** The message that this message replies to or pins. */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;

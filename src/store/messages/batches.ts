@@ -35,9 +35,9 @@ export class Batches {
 
   /**
    * Shows a chat action to people who are viewing the chat. For the action of a person, `announced` is the kind of
-   * message that it announces. Channels do not show actions of people. Errors: `chat_not_found`, `cant_initiate`,
-   * `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`, `cant_write_to_person`,
-   * `sending_not_permitted`.
+   * message that the action announces. Channels do not show actions of people. Errors: `chat_not_found`,
+   * `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
+   * `cant_write_to_person`, `sending_not_permitted`.
    */
   async showAction(chat: ChatRef, who: Sender, action: string, announced = '') {
     const { scripts, keys } = this.context;

@@ -37,8 +37,8 @@ export interface EditCall {
   /** The edit, or the token of the pending edit to apply. */
   readonly change: Edit | PendingToken;
   /**
-   * An edit may come less than a second after the previous edit. If it may then become pending, this is the owner of
-   * the bot. Null if it is refused.
+   * Applies to an edit that comes less than a second after the previous edit. The owner of the bot if such an edit may
+   * become pending, or null if such an edit is refused.
    */
   readonly coalesceFor: number | null;
 }

@@ -30,7 +30,7 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** The message that this message replies to, or 0 if it is not a reply. */
+  /** The message that this message replies to, or 0 if this message is not a reply. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
   /** Whether to send a reply as an ordinary message if the message that it replies to no longer exists. */
@@ -131,8 +131,8 @@ export class Messages extends Batches {
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
    * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All messages reply to the same message as
-   * the first one. If the call is repeated, the returned `messages` omit messages that have been deleted since then.
-   * Errors: those of `send`.
+   * the first message. If the call is repeated, the returned `messages` omit messages that have been deleted since
+   * then. Errors: those of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
     const request = this.context.requestId();
@@ -162,8 +162,8 @@ export class Messages extends Batches {
 
   /**
    * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
-   * learn whether the chat exists. `coalesceFor` is the owner of the bot. If it is given, the edit may become pending.
-   * Errors: those of `edit`, `inline_message_invalid`.
+   * learn whether the chat exists. `coalesceFor` is the owner of the bot. If the owner is given, the edit may become
+   * pending. Errors: those of `edit`, `inline_message_invalid`.
    */
   async editInline(
     bot: Sender,
@@ -231,7 +231,7 @@ export class Messages extends Batches {
       });
   }
 
-  /** Sends messages in one step. All of them reply to the same message as the first one. */
+  /** Sends messages in one step. All of these messages reply to the same message as the first message. */
   async #sendAll(
     chat: ChatRef,
     sender: Sender,

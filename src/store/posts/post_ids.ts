@@ -59,7 +59,7 @@ export function createPostIds(secrets: Secrets) {
 
   return {
     nameOf,
-    /** Returns the post id for digits or a name, or null for any other text. */
+    /** Parses digits or a public name and returns the post id. Returns null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

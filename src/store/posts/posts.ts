@@ -93,7 +93,7 @@ export class Posts {
   }
 
   /**
-   * Changes reactions. To set or remove the same emoji again changes nothing. Errors: `post_not_found`,
+   * Changes reactions. Setting or removing the same emoji again changes nothing. Errors: `post_not_found`,
    * `too_many_reactions`.
    */
   async react(post: number, user: Pick<User, 'id' | 'externalId'>, change: AnyChange): Promise<PostState> {

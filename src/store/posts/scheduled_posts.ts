@@ -30,8 +30,8 @@ export interface ClaimedPost extends ScheduledPost {
 }
 
 /**
- * Packs a post with a file under the name `post`. A program whose version does not support such files then finds no
- * text. It refuses to publish the post, instead of publishing the post without its file. Error: `entities_too_long`.
+ * Packs a post with a file under the name `post`. A program of an older version then finds no text, so it refuses to
+ * publish the post. Otherwise it would publish the post without the file. Error: `entities_too_long`.
  */
 function packPost(content: Content): Buffer {
   const bytes = packContent(content);

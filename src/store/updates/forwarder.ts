@@ -155,7 +155,7 @@ class Outbox {
     return Array.from({ length: keys.partitions.count }, (_, partition) => scripts.runIdOf(partition));
   }
 
-  /** Reads a batch, or returns null if there are no entries after the given one. */
+  /** Reads a batch, or returns null if there are no entries after the given entry. */
   async #readBatch(after = '', runs = this.#runIds()): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);

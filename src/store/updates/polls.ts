@@ -185,8 +185,8 @@ async function checkToken({ valid }: Waiting): Promise<void> {
 const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
 /**
- * Sends updates until the client accepts no more, or must first confirm some. A later step reads the remaining updates
- * again.
+ * Sends updates until the client accepts no more, or must first confirm some updates. A later step reads the remaining
+ * updates again.
  */
 async function sendAll(entries: readonly UpdateEntry[], sent: Sent, sink: UpdateSink): Promise<void> {
   for (const entry of entries) {
@@ -215,7 +215,7 @@ export class Polls {
 
   /**
    * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_while_consumers`,
-   * `poll_terminated_by_poll` for an older poll that a newer one replaces, `poll_terminated_by_webhook`,
+   * `poll_terminated_by_poll` for an older poll that a newer poll replaces, `poll_terminated_by_webhook`,
    * `too_many_requests` for too many consumers, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {

@@ -91,7 +91,7 @@ export class SharedUpdates {
   }
 
   /**
-   * `held` is the number of unconfirmed updates, and `added` is the number of new ones among them. `now` is the
+   * `held` is the number of unconfirmed updates, and `added` is the number of new updates among them. `now` is the
    * monotonic time in ms.
    */
   learn(held: number, added: number, isFull: boolean, now: number): void {

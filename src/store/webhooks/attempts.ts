@@ -1,6 +1,6 @@
 /**
  * Stores and loads webhook delivery attempts, which owners can see. Attempts are stored only for diagnosis, so
- * deliveries never wait for this.
+ * deliveries never wait until an attempt is stored.
  */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
@@ -23,7 +23,8 @@ export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
 }
 
 /**
- * Reports that `append` failed in part. The attempts of the bots in this error were not stored. All others were stored.
+ * Reports that `append` failed in part. The attempts of the bots in this error were not stored. All other attempts were
+ * stored.
  */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;

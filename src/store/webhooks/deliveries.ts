@@ -66,7 +66,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** How long no worker may check the bot, in ms, or 0 for no pause. Used only if `leave` is `now`. */
+  /** The time in ms during which no worker may check the bot, or 0 for no pause. Used only if `leave` is `now`. */
   readonly holdMs: number;
   readonly probes: number;
 }
@@ -176,7 +176,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**
      * Finds bots of a partition that are due and not leased. A worker must be woken for each bot in `bots`. For the
-     * bots in `unserved`, a worker was already woken, but no worker took them.
+     * bots in `unserved`, a worker was already woken, but no worker took these bots.
      */
     async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };

@@ -273,7 +273,7 @@ export class HistoryReplays {
     return rows.releaseReplay(this.#db, id);
   }
 
-  /** Prepares a claimed replay. Returns false if it needs no further step. */
+  /** Prepares a claimed replay. Returns false if the replay needs no further step. */
   async begin(row: rows.ReplayRow): Promise<boolean> {
     if (row.ended !== null) {
       await this.#close(row);
@@ -288,7 +288,7 @@ export class HistoryReplays {
     return false;
   }
 
-  /** Makes one step of a replay. Returns false if it needs no further step. */
+  /** Makes one step of a replay. Returns false if the replay needs no further step. */
   async step(row: rows.ReplayRow): Promise<boolean> {
     const now = await this.#progress(row);
     if (now === null) return false;

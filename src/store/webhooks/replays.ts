@@ -72,7 +72,10 @@ function readLetter({ update_id, record }: dead.DeadRow, routes: readonly Route[
 const rowsOf = (route: Route | undefined): dead.RouteRows | null =>
   route === undefined ? null : { ...recordEnds(route.slot), since: new Date(route.made - routeSkewMs) };
 
-/** Returns the arguments for an update of `webhooks/replay`. The last one is the slot of its route, or empty. */
+/**
+ * Returns the arguments for an update of `webhooks/replay`. The last argument is the slot of the update's route, or
+ * empty.
+ */
 function asked(updateId: number, record: Buffer, routes: readonly Route[]): Array<string | Buffer> {
   const fields = unpackUpdate(record);
   const values = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
@@ -157,7 +160,7 @@ export class Replays {
     return dead.countDead(this.#shardOf(bot), bot);
   }
 
-  /** Checks the queues of the bot and of its routes. Error: `too_many_requests`. */
+  /** Checks that the queues of the bot and of its routes have room. Error: `too_many_requests`. */
   async #requireRoom(bot: number): Promise<void> {
     const slots = (await this.#webhooks.routes(bot)).map(({ slot }) => slot);
     const infos = await Promise.all([0, ...slots].map((slot) => this.#queues.info(queueId(bot, slot))));

@@ -163,7 +163,7 @@ export class Webhooks {
     );
   }
 
-  /** Deletes the webhook. Returns true if there was one. */
+  /** Deletes the webhook. Returns true if there was a webhook. */
   remove(bot: number, drop: boolean): Promise<boolean> {
     // Runs the transaction even if there is no webhook, so that a repeated call gets the same answer and drops the same
     // updates.
