@@ -16,7 +16,7 @@ function writeHead(buffer: Buffer, length: number, oid: number, nullable: boolea
   buffer.writeInt32BE(1, 16);
 }
 
-/** Encodes integers as a binary array. They must be exact, with absolute values below 2^53. */
+/** Encodes integers as a binary array. The integers must be exact, with absolute values below 2^53. */
 export function bigintArray(values: readonly number[]): Buffer {
   const buffer = Buffer.allocUnsafe(values.length === 0 ? 12 : headBytes + values.length * 12);
   writeHead(buffer, values.length, bigintOid, false);

@@ -1,4 +1,7 @@
-/** Copies whole tables out of a database, all as of one moment, or into an empty database. */
+/**
+ * Copies whole tables out of a database, or into an empty database. The copies out of a database all show the same
+ * moment.
+ */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -117,7 +120,7 @@ export interface TableSource extends TableShape {
 }
 
 /**
- * Replaces the content of these tables, in the given order, and the state of sequences, in one transaction. Throws the
+ * In one transaction, replaces the content of these tables, in the given order, and the state of sequences. Throws the
  * errors of Postgres. Also throws if a table received an unexpected number of rows. An error leaves the database
  * unchanged.
  */

@@ -95,7 +95,7 @@ const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to })
 
 /**
  * Takes a lock and runs `work`. Returns false without running `work` if `wanted` shows that another process has already
- * done it. The wait for the lock is limited.
+ * done the work. The wait for the lock is limited.
  */
 function alone(
   pool: Pool,
@@ -214,7 +214,7 @@ export interface DaysState {
   readonly today: boolean;
   /** The result of `daysAhead`. */
   readonly ahead: number;
-  /** The number of partitions whose rows have all been older than their maximum age for an hour. */
+  /** The number of partitions in which all rows exceeded the maximum age at least an hour ago. */
   readonly overdue: number;
 }
 

@@ -19,7 +19,7 @@ export const postgresLimits = {
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
-  /** How long after its last report a node counts as a user of its Redis. */
+  /** A node counts as a user of its Redis until this long after its last report. */
   redis_node_age_ms_max: 10_000,
   /** The time between two notices about the same report of leaked tokens. Bot owners get these notices. */
   leak_notice_interval_ms: 2,
@@ -41,7 +41,8 @@ export const postgresLimits = {
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /**
-   * Daily limits on chats of two strangers: how many one person may open, and how many others may open with one person.
+   * Daily limits on chats of two strangers: how many such chats one person may open, and how many such chats others may
+   * open with one person.
    */
   stranger_chats_opened_per_day_max: 50,
   stranger_chats_received_per_day_max: 200,

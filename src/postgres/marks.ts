@@ -19,13 +19,13 @@ export interface ControlMarks {
   readonly random: Random;
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent together with the next one. Error: `unavailable` if the server that committed the transaction has
+   * report is sent together with the next report. Error: `unavailable` if the server that committed the transaction has
    * been replaced by a server that lacks the transaction.
    */
   note(raised: readonly RaisedMark[]): Promise<void>;
   /**
-   * Announces committed flushes (src/store/core/flush_hints.ts). `servers` are the servers that committed them. Error:
-   * `unavailable`, without an announcement, if another server has replaced one of them.
+   * Announces committed flushes (src/store/core/flush_hints.ts). `servers` are the servers that committed the flushes.
+   * Error: `unavailable`, without an announcement, if another server has replaced one of these servers.
    */
   announce(servers: readonly string[], hint: string): Promise<void>;
 }

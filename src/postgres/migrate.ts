@@ -196,7 +196,8 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // Behind a pooler the two ids differ, because a pooler sends its own process id at the start of the session.
+    // Behind a pooler, the two process ids differ, because a pooler sends its own process id at the start of the
+    // session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
     // A migration without a value in `serves` supports only programs that contain this migration.

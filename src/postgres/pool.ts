@@ -62,9 +62,9 @@ export interface Pool extends Queryable {
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
    * Runs statements in one transaction and one round trip, with the same retries as `transaction`. No statement may
-   * depend on the results of another. `last` creates the last statement from the server name that the guard returned.
-   * Returns the rows of the last statement. If a statement fails, throws the first error and leaves the database
-   * unchanged.
+   * depend on the results of another statement. `last` creates the last statement from the server name that the guard
+   * returned. Returns the rows of the last statement. If a statement fails, throws the first error and leaves the
+   * database unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
@@ -168,8 +168,8 @@ export function isDataError(error: unknown): boolean {
 }
 
 /**
- * Returns whether Postgres rolled back the statement or transaction because of a concurrent one. The caller may then
- * repeat it.
+ * Returns whether Postgres rolled back the statement or transaction because of a concurrent statement or transaction.
+ * The caller may then run it again.
  */
 export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
 
@@ -185,8 +185,8 @@ const timeouts = {
 };
 
 /**
- * Returns the first statements of each transaction behind a pooler. They set timeouts and check that the server is
- * still the same.
+ * Returns the first statements of each transaction behind a pooler. These statements set timeouts and check that the
+ * server is still the same.
  */
 function beginPooled(server: string): string {
   const bounds = Object.entries(timeouts).map(([name, ms]) => `set local ${name} = ${ms}`);
@@ -277,7 +277,10 @@ class Connections {
     return client.query(this.address.pooled ? beginPooled(this.serverOf(client)) : 'begin');
   }
 
-  /** Lends a connection to `work`. Closes it after an error that makes it unusable, or if `work` calls `discard`. */
+  /**
+   * Lends a connection to `work`. Closes the connection after an error that makes it unusable, or if `work` calls
+   * `discard`.
+   */
   async lend<T>(work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>): Promise<T> {
     const client = await this.#connect();
     let broken: Error | undefined;

@@ -22,8 +22,8 @@ export interface Replicas {
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
   /**
-   * Counts the reads since the start by their outcome. A read was answered by a standby, or by the primary because a
-   * standby was behind or failed.
+   * Counts the reads since the start by their outcome: a standby answered the read, or the primary answered the read
+   * because a standby was behind or failed.
    */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;

@@ -150,7 +150,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 /** Removes the last data of a person. Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
-  // Deletes rows again, because calls that were running when the account ended may have added some.
+  // Deletes rows again, because calls that were running when the account ended may have added more rows.
   for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.run`delete from ${fragment(table)} where user_id = ${user}`;
   await sql.run`update users set external_id = gen_random_uuid() where id = ${user}`;

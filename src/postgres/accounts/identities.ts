@@ -47,8 +47,8 @@ export async function takeSubject(sql: Sql, issuer: string, user: number, subjec
 }
 
 /**
- * Replaces the person's subject at this issuer. If `subject` is null, only removes the old one. Returns the former
- * subjects, or null if the person does not exist. Error: `subject_taken`.
+ * Replaces the person's subject at this issuer. If `subject` is null, only removes the former subject. Returns the
+ * former subjects, or null if the person does not exist. Error: `subject_taken`.
  */
 export function setSubject(
   db: Database,

@@ -69,7 +69,7 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks the tokens in this list that are valid tokens of bots. Returns them together with tokens that were already
+ * Blocks the tokens in this list that are valid tokens of bots. Returns these tokens, and the tokens that were already
  * blocked. Each token must be passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
@@ -91,8 +91,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
 }
 
 /**
- * Removes the tokens in this list that are valid tokens of people, and returns them. Each token must be passed only
- * once.
+ * Removes the tokens in this list that are valid tokens of people, and returns these tokens. Each token must be passed
+ * only once.
  */
 export function removeLeakedUserTokens(
   db: Database,

@@ -1,4 +1,4 @@
-/** Loads bots and people as administrators see them, and searches them. */
+/** Loads and searches bots and people, as administrators see them. */
 import { type Sql, seconds } from '../sql.js';
 
 export interface OverseenBotRow {
@@ -36,7 +36,7 @@ export const loadOverseenPerson = (sql: Sql, id: number) => sql.first<OverseenPe
     (select count(*) from bots where owner_id = users.id) as bots
   from users where id = ${id} and deleted_at is null`;
 
-/** Returns since when the webhook (slot 0) and the routes of a bot have been failing, as Unix times in s. */
+/** Returns the times since which the webhook (slot 0) and the routes of a bot have been failing, as Unix times in s. */
 export const loadFailingSlots = (sql: Sql, bot: number) =>
   sql.rows<{ readonly slot: number; readonly since: number }>`
     select 0 as slot, ${seconds('failing_since')} as since from webhooks
@@ -67,7 +67,7 @@ export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql
 export interface ScannedAccounts {
   /** The accounts that match, newest first. */
   readonly accounts: readonly AccountRow[];
-  /** The lowest id that was read. Null if there was none. */
+  /** The lowest id that was read. Null if no account was read. */
   readonly bottom: number | null;
   /** Whether there may be older accounts. */
   readonly more: boolean;

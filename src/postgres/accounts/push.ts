@@ -150,8 +150,8 @@ export interface Addressee extends DueRow, SubscriptionKeys {
 }
 
 /**
- * Returns one row for each browser to notify. In the meantime, people may have read the message, muted or left the
- * chat, or been suspended. Skips such people.
+ * Returns one row for each browser to notify. Skips people who have since read the message, muted or left the chat, or
+ * been suspended.
  */
 export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Addressee>`
   select p.user_id, p.chat_id, p.message_id, u.language_code, s.id, s.endpoint, s.p256dh, s.auth

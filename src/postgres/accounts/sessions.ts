@@ -18,8 +18,8 @@ export interface SessionRow {
 const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**
- * Adds a session to a person. If the person has too many sessions, removes those that have been unused for the longest
- * time. Returns whether it removed any, or null when there is no such person.
+ * Adds a session to a person. If the person has too many sessions, removes the sessions that have been unused for the
+ * longest time. Returns whether any session was removed, or null when there is no such person.
  */
 export function addSession(
   db: Database,
@@ -28,7 +28,7 @@ export function addSession(
   lookup: Buffer,
 ): Promise<{ readonly removed: boolean } | null> {
   return db.transaction(async (sql) => {
-    // Makes concurrent calls that add a session for the same person wait for each other.
+    // Concurrent calls that add a session for the same person must wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const removed = await sql.some`
       delete from user_tokens where user_id = ${user} and id in (
@@ -95,7 +95,7 @@ export type SessionsEnded =
   | { readonly own: readonly Buffer[] }
   | { readonly except: readonly Buffer[] };
 
-/** Removes sessions. Returns how many it removed. */
+/** Removes sessions. Returns the number of removed sessions. */
 export function removeSessions(db: Database, user: number, which: SessionsEnded): Promise<number> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return 0;

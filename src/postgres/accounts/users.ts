@@ -98,7 +98,7 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // Makes concurrent calls that add a token for the same person wait for each other.
+    // Concurrent calls that add a token for the same person must wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
       select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken

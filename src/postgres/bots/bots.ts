@@ -70,7 +70,7 @@ async function noteCreation(sql: Sql, user: number, max: number): Promise<void> 
 }
 
 /**
- * Creates a bot. `tokenFor` computes the stored values of its token for the new id. Errors: `username_taken`,
+ * Creates a bot. `tokenFor` computes the stored values of the bot's token from the new id. Errors: `username_taken`,
  * `too_many_bots`, `too_many_requests`.
  */
 export function createBot(

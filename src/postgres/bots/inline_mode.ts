@@ -12,7 +12,7 @@ export interface InlineMode {
 }
 
 /**
- * Sets the inline mode of a bot of `owner`. If the mode is null, turns it off. Errors: `bot_not_found`,
+ * Sets the inline mode of a bot of `owner`. If the mode is null, turns inline mode off. Errors: `bot_not_found`,
  * `not_bot_owner`.
  */
 export function setInlineMode(

@@ -1,6 +1,6 @@
 /**
  * Holds the notices that the management bot sends to people. A notice is stored in the transaction of the change that
- * it reports. A sweep sends it later.
+ * it reports. A sweep sends the notice later.
  */
 import type { Database, Sql } from '../sql.js';
 
@@ -60,9 +60,10 @@ export type NoticeOutcome =
   | { readonly how: 'later'; readonly delayMs: number };
 
 /**
- * Claims at most `limit` due notices for `claimMs`, and records the outcome of each. A person's older notices come first.
- * Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim ends. Holds
- * no lock while it sends, because sending may need locks of the person. Returns how many notices this call claimed.
+ * Claims at most `limit` due notices for `claimMs`, and records the outcome of each notice. A person's older notices
+ * come first. Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim
+ * ends. Holds no lock while it sends, because sending may need locks of the person. Returns how many notices this call
+ * claimed.
  */
 export async function takeNotices(
   db: Database,
@@ -83,7 +84,7 @@ export async function takeNotices(
     [...byUser.values()].map(async (own) => {
       const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
       for (const row of own) {
-        // If an earlier notice to the same person was postponed, postpones this one too, so that the order stays the
+        // If an earlier notice to the same person was postponed, postpones this notice too, so that the order stays the
         // same.
         const last = each.at(-1)?.[1];
         each.push([row.id, last?.how === 'later' ? last : await send(row)]);

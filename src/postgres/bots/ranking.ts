@@ -39,7 +39,7 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
 
 export interface Hooked {
   readonly bot: number;
-  /** The encrypted routes of a bot without a webhook of its own. They may list only deleted routes. */
+  /** The encrypted routes of a bot without a webhook of its own. Possibly, the bot has deleted all of these routes. */
   readonly routes: Buffer | null;
 }
 

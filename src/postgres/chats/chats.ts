@@ -25,7 +25,7 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
-  /** The ids of those of the two people whose accounts were deleted. */
+  /** The ids of people in the chat whose accounts were deleted. */
   readonly gone: readonly number[];
 }
 
@@ -329,11 +329,14 @@ export interface NewestHead {
   readonly head: Buffer | null;
 }
 
-/** How many days back the newest message of a chat is looked for: first a few days, then more, and then all days. */
+/**
+ * How many days the search for the newest message of a chat goes back: first a few days, then more days, and then all
+ * days.
+ */
 const searched_days = [2, 30, undefined] as const;
 
 /**
- * Loads the newest message of each chat. A look into all partitions for each chat would take long, and nearly all chats
+ * Loads the newest message of each chat. Searching all partitions for each chat would take long, and nearly all chats
  * that people open have a message of the last days. Returns one row per chat, in any order.
  */
 export async function loadNewestHeads(

@@ -59,9 +59,7 @@ function changeInfo(
   });
 }
 
-/**
- * Sets the title. Returns false if the chat already has it. Errors: `chat_not_found`, `title_not_allowed`.
- */
+/** Sets the title. Returns false if the chat already has this title. Errors: `chat_not_found`, `title_not_allowed`. */
 export const setTitle = (db: Database, chat: number, by: Who, title: string): Promise<boolean> =>
   changeInfo(db, chat, by, 'title_not_allowed', async (sql, info) => {
     if (info.title === title) return false;
@@ -79,7 +77,7 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo. If the given photo is null, removes the current one. `shown` is the photo in the service message.
+ * Sets the photo. If the given photo is null, removes the current photo. `shown` is the photo in the service message.
  * Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
  */
 export const setPhoto = (

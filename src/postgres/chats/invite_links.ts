@@ -39,7 +39,7 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
 
 /**
  * Returns a valid invite link, or null. The join may still fail, because another person may take the link's last place
- * before it.
+ * first.
  */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
@@ -176,7 +176,7 @@ export const editLink = (db: Database, chat: number, by: number, name: LinkName,
   });
 
 /**
- * Revokes a link and returns its id. A primary link is replaced by a new one with `code`. Errors: `chat_not_found`,
+ * Revokes a link and returns its id. A primary link is replaced by a new link with `code`. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `invite_link_expired`.
  */
 export const revokeLink = (db: Database, chat: number, by: number, name: LinkName, code: string) =>

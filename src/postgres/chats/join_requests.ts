@@ -87,8 +87,8 @@ export type Decision = 'approve' | 'decline';
 
 /**
  * Decides on a join request. An approved person becomes a member. A declined person may ask again. Errors:
- * `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`, and for an approval also
- * `too_many_chats` and `missing` for people whose account is suspended.
+ * `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`. Additional errors of an approval:
+ * `too_many_chats`, and `missing` for people whose account is suspended.
  */
 export const decideRequest = (
   db: Database,

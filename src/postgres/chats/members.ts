@@ -38,7 +38,7 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns the title of an administrator. It stays until it is changed or the administrator is demoted. */
+/** Returns the title of an administrator. The title stays until it is changed or the administrator is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
@@ -52,7 +52,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** Returns the service message that a group shows when a member joins or leaves. Channels show none. */
+/** Returns the service message that a group shows when a member joins or leaves. Channels show no service message. */
 function serviceOf(type: ChatRow['type'], was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
@@ -60,8 +60,8 @@ function serviceOf(type: ChatRow['type'], was: Standing, became: Standing): Memb
 }
 
 /**
- * Checks the limits on bots and administrators by counting, because even a large chat has only a few of them. Errors:
- * `too_many_chat_bots`, `too_many_administrators`.
+ * Checks the limits on bots and administrators by counting, because even a large chat has only a few bots and
+ * administrators. Errors: `too_many_chat_bots`, `too_many_administrators`.
  */
 async function countFew(sql: Sql, chat: number): Promise<number> {
   const { bots, administrators } = await one<{ bots: number; administrators: number }>(
@@ -192,9 +192,9 @@ export async function changeMember(
 
 /**
  * Fails if the person `by` is not allowed to change this member. Callers have already checked the copies in Redis, but
- * those may lack a change that was just committed. Only people with `can_restrict_members` may add a banned person.
- * Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two
- * people.
+ * the copies may lack a change that was just committed. Only people with `can_restrict_members` may add a banned
+ * person. Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of
+ * two people.
  */
 export async function mayChange(
   sql: Sql,
@@ -353,9 +353,9 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 }
 
 /**
- * Returns which of `people` share a group with `who`, or share a channel that either of them manages. The query reads
- * the chats of each person, because their number is limited. It never reads the members of a chat. `offset 0` prevents
- * the planner from reading members first.
+ * Returns which of `people` share a group with `who`. Also returns a person who shares a channel with `who` if one of
+ * these two people manages the channel. The query reads the chats of each person, because the number of these chats is
+ * limited. It never reads the members of a chat. `offset 0` prevents the planner from reading members first.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -67,7 +67,7 @@ export const unban = (db: Database, change: Change, onlyIfBanned: boolean): Prom
     return was.status === 'left' && Object.keys(was.rights).length === 0 ? null : outside;
   });
 
-/** Restricts a member of a group, or a person who left it. If the restrictions are null, lifts all of them. */
+/** Restricts a member of a group, or a person who left it. If the restrictions are null, lifts all restrictions. */
 export const restrict = (
   db: Database,
   change: Change,

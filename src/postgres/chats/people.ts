@@ -55,8 +55,9 @@ export interface OpenedChat {
 }
 
 /**
- * Opens the chat of two people, or returns the chat that is already open. `isStranger` says that the two share no chat.
- * Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`, `too_many_chats`.
+ * Opens the chat of two people, or returns the chat that is already open. `isStranger` says that the two people share
+ * no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
+ * `too_many_chats`.
  */
 export async function openPersonChat(
   db: Database,
@@ -94,8 +95,8 @@ export async function openPersonChat(
 }
 
 /**
- * Blocks or unblocks a person. Returns the chat of the two people, or null if they have none. A repeated call also
- * returns the chat, because the copy of the chat may not have been refreshed after the first call. Errors:
+ * Blocks or unblocks a person. Returns the chat of the two people, or null if the two people have no chat. A repeated
+ * call also returns the chat, because the copy of the chat may not have been refreshed after the first call. Errors:
  * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
  */
 export function setPersonBlocked(

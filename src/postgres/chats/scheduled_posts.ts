@@ -169,7 +169,7 @@ const claimed = fragment(
 export const untilScheduledDue = (sql: Sql) => sql.value<number | null>`
   select ceil(extract(epoch from min(next_at) - now()) * 1000)::bigint from scheduled_posts`;
 
-/** Claims due posts that no other process is publishing, for `forMs`. */
+/** Claims, for `forMs`, due posts that no other process is publishing. */
 export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<ClaimedPost>`
   update scheduled_posts set ${claim}, next_at = now() + ${forMs}::bigint * interval '1 millisecond'
   where id in (
@@ -219,7 +219,7 @@ export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> 
   });
 
 /**
- * Deletes the posts of deleted accounts. Such posts are left when a node whose version has no scheduled posts deletes
+ * Deletes the posts of deleted accounts. A node of a version without scheduled posts leaves such posts when it deletes
  * an account. Keeps the same files as `deleteScheduledBy`.
  */
 export const deleteOfDeleted = (db: Database): Promise<number> =>

@@ -40,7 +40,7 @@ export const waitLong = (tx: Queryable) => plainSql(tx).run`
   select set_config('idle_in_transaction_session_timeout', '120s', true),
     set_config('statement_timeout', '120s', true)`;
 
-/** Repeats the revocations that Redis remembers. Returns how many of them Postgres had lost. */
+/** Repeats the revocations that Redis remembers. Returns how many of these revocations Postgres had lost. */
 export async function revokeAgain(connection: Queryable, revoked: readonly string[]): Promise<number> {
   const sql = plainSql(connection);
   const of = (kind: string) =>
@@ -95,8 +95,8 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
     and data_type = 'bigint'::regtype`;
 
 /**
- * Marks the partitions whose entities must be written from Redis again. For each, stores the version that this Postgres
- * has.
+ * Marks the partitions whose entities must be written from Redis again. For each partition, stores the version that
+ * this Postgres has.
  */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0

@@ -13,8 +13,8 @@ export interface PostRow {
 }
 
 /**
- * Returns the record of a post, which names its channel and message, and the number of its reactions by emoji. Returns
- * null for an unknown or deleted post.
+ * Returns a post's record and the number of its reactions by emoji. The record names the channel and the message of the
+ * post. Returns null for an unknown or deleted post.
  */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
   const [[row], tallies] = await Promise.all([

@@ -36,7 +36,7 @@ export const boundStatements = (tx: Sql, ms: number) => tx.run`
  * expected for that many rows. Returns up to `found` ids for each range. The words must be in the form of `foldCase`.
  *
  * Postgres converts bytes to the form `hex` several times faster than to the form `escape`, so the slower comparison
- * gets only the records that pass the faster one.
+ * gets only the records that pass the faster comparison.
  */
 export function searchRanges(
   sql: Sql,
