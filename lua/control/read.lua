@@ -1,5 +1,5 @@
 --[[
-@summary Returns the copy of a control record, or creates a fill ticket if there is none.
+@summary Returns the copy of a control record. If there is no copy, creates a fill ticket.
 @repeatable A second read finds the same record or ticket.
 @flag    allow-oom
 @key     record  {NN}:<subject>:<id>    STRING

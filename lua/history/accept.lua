@@ -1,5 +1,5 @@
 --[[
-@summary Makes a replaced Postgres server the current one again, on an operator's request.
+@summary Makes a replaced Postgres server the current server again, on an operator's request.
 @repeatable Accepting the same server twice changes nothing.
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH

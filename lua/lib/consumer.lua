@@ -90,8 +90,8 @@ local function first_unsent(at, chat)
   return member and member:sub(#chat + 2)
 end
 
--- Assigns an update after the cursor to the holder of the update's chat. If none of the consumers `names` holds the
--- chat, picks one of them.
+-- Assigns an update after the cursor to the holder of the update's chat. If no consumer in `names` holds the chat,
+-- picks a consumer from `names`.
 local function assign_update(at, names, seeds, id, chat)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   local present = false

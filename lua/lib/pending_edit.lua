@@ -12,7 +12,7 @@
 local PENDING = ' pending'
 
 -- Returns functions for the pending edit of the message `place` (`chat:message`). Creates these functions only on
--- request, because most edits need none of them.
+-- request, because most edits do not need these functions.
 local function pending_edit_of(pending, due, place)
   local own = {}
 

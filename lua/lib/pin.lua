@@ -12,7 +12,7 @@ local function unpinnable(record)
 end
 
 -- Returns whether the member may pin. Channels have no separate right for pins. In groups, ordinary members may have
--- the permission to pin. In a chat of two people, both may pin.
+-- the permission to pin. In a chat of two people, both people may pin.
 local function may_pin(member, c)
   if c.kind == 'person' or c.kind == 'closed' then return true end
   if is_channel(c) then return has_right(member, 'can_edit_messages') end

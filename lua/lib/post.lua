@@ -68,7 +68,8 @@ end
 
 -- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
 -- Postgres has the user's reactions. There are two generations. Reactions that are not yet in Postgres are always in
--- one of them. If the two generations together contain all reactors, a user who is in neither of them has no reactions.
+-- one of the two generations. If the two generations together contain all reactors, a user who is in neither generation
+-- has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -83,8 +84,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Starts a new generation when the current one is old. The flush to Postgres sets an expiry on the previous generation.
--- That generation is therefore dropped only after it is in Postgres.
+-- Starts a new generation when the current generation is old. The flush to Postgres sets an expiry on the previous
+-- generation. That generation is therefore dropped only after it is in Postgres.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))

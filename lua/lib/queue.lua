@@ -38,7 +38,7 @@ local function set_mask(at, present, mask)
   redis.call('HSET', at.state, own and 'own' or 'mask', mask, 'mv', version)
 end
 
--- Packs byte strings as msgpack binaries. cmsgpack would pack the strings as text, which fails for records.
+-- Packs byte strings as msgpack binaries. cmsgpack would pack the strings as text, but records are not valid text.
 local function pack_bytes(list)
   local packed = {'\220' .. struct.pack('>I2', #list)}
   for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end

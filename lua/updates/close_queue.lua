@@ -28,7 +28,7 @@ for slot = 1, slots do
     redis.call('SPUBLISH', (state:gsub('queue_state', 'on_bot', 1)), 'w')
   end
 end
--- The queue of a replay is closed by its worker, which finds out that the bot has no webhook any more.
+-- The worker of a replay closes the replay's queue when it finds out that the bot has no webhook any more.
 redis.call('UNLINK', queue_key, routes_key)
 redis.call('HDEL', state_key, 'own')
 -- Raises the version of the routes, so that a route that was set just before the deletion is not installed later.

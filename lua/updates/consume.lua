@@ -42,7 +42,8 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
   holders = holders_key}
 local keys = {consumption_key, consumers_key, assigned_key, unsent_key, holders_key}
 local _, ms = now()
--- Rebuilds the assignments from the queue, because webhooks, drops and polls without a consumer do not maintain them.
+-- Rebuilds the assignments from the queue, because webhooks, drops and polls without a consumer do not maintain the
+-- assignments.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
 -- Returns early if there is nothing to do. Each update wakes all waiting polls of the bot, so a step that finds nothing

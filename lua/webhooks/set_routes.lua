@@ -16,7 +16,7 @@
                          the next call must remove them
 ]]
 local next, list = cmsgpack.unpack(routes), redis.call('HGET', routes_key, 'list')
--- Does nothing if the bot has no routes and gets none, which is the most frequent case.
+-- Does nothing in the most frequent case: the bot has no routes and gets no routes.
 if not list and #next.list == 0 and #removed == 0 then return ok(1, 0, {}) end
 local why = closed(meta_key, journal_key, run)
 if why then return refuse(why) end

@@ -28,8 +28,8 @@ export interface DrainContext {
   readonly slots: Slots;
   readonly heldBytes: HeldBytes;
   /**
-   * Returns the function that handles a bot's updates in this process. Only the management bot has one. The function
-   * rejects if the update must be retried.
+   * Returns the function that handles a bot's updates in this process. Only the management bot has such a function. The
+   * function rejects if the update must be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   /** Returns whether a drain of the owner may keep its lease although it has no work. */

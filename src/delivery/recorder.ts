@@ -50,7 +50,7 @@ interface OfBot {
 
 /**
  * The monotonic time at which a bot's successes are written next. `few` applies while the buffer has room. `full`
- * applies when new successes replace older ones.
+ * applies when new successes replace older successes.
  */
 interface Due {
   readonly few: number;

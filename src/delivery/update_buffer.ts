@@ -30,7 +30,7 @@ export class UpdateBuffer {
     return this.#open;
   }
 
-  /** The number of updates, including those in flight. */
+  /** The number of updates, including updates in flight. */
   get count(): number {
     return this.#count;
   }

@@ -112,8 +112,8 @@ export class DeliveryWorker {
   }
 
   /**
-   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it holds them back,
-   * and otherwise `idle`.
+   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it holds these
+   * deliveries back, and otherwise `idle`.
    */
   stateOf(bot: number): 'busy' | 'paused' | 'idle' {
     const drain = this.#drains.get(bot);
@@ -122,7 +122,10 @@ export class DeliveryWorker {
     return drain?.paused ? 'paused' : 'idle';
   }
 
-  /** Takes the lease on a bot if it is free. The caller holds a permit, which the drain releases when it ends. */
+  /**
+   * Takes the lease on a bot if it is free. The caller holds a permit. The drain releases the permit when the drain
+   * ends.
+   */
   async #begin(bot: number, owner: number): Promise<Drain | null> {
     const { store, wakeQueue } = this.#options;
     const sentAt = this.#time.monotonic();

@@ -116,7 +116,7 @@ function isReplaced({ gone, server }: Known, { server: running, history }: Serve
   if (gone.has(running) || gone.has(history)) return true;
   const [system, timeline = ''] = history.split(' ');
   const [present, reached = ''] = (server ?? '').split(' ');
-  // Compares timeline numbers as text. All of them have eight hexadecimal digits.
+  // Compares timeline numbers as text. All timeline numbers have eight hexadecimal digits.
   return system === present && timeline < reached;
 }
 

@@ -1,8 +1,8 @@
 /**
  * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all of them compute the
  * same division by rendezvous hashing. When a flusher starts or dies, only its partitions move. For a moment, two
- * flushers may disagree about the division. A short lease on each partition then keeps them from doing the same work
- * twice. A single flusher takes no leases.
+ * flushers may disagree about the division. A short lease on each partition then keeps the two flushers from doing the
+ * same work twice. A single flusher takes no leases.
  */
 import { createHash } from 'node:crypto';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -69,8 +69,8 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // A single flusher takes no leases. When another flusher starts, both may use the same journal until the next
-      // heartbeat.
+      // A single flusher takes no leases. When another flusher starts, both flushers may use the same journal until the
+      // next heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
         return;

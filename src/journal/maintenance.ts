@@ -28,9 +28,7 @@ export interface MaintenanceOptions {
   readonly time?: Time;
 }
 
-/**
- * Creates the maintenance jobs, which are idle until `start`. Several processes may run them at the same time.
- */
+/** Creates the maintenance jobs, which are idle until `start`. Several processes may run the jobs at the same time. */
 export function createMaintenance({
   pool,
   holds,
@@ -67,7 +65,8 @@ export function createMaintenance({
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Does not drop message partitions. The retention job drops them after it has removed the data of their messages.
+      // Does not drop message partitions. The retention job drops message partitions after it has removed the data of
+      // their messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;

@@ -94,7 +94,10 @@ interface Kept extends Committed {
  * batch: one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
-/** The number of batches in flight. One is being settled, one is being written, and one is ready to be written. */
+/**
+ * The number of batches in flight. One batch is being settled, one batch is being written, and one batch is ready to be
+ * written.
+ */
 const in_flight_max = 3;
 
 const serversOf = (batches: readonly WrittenBatch[]): string[] => [

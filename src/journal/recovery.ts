@@ -128,7 +128,7 @@ interface Behind {
 interface Seen {
   partition: number;
   incarnation: number;
-  /** All versions up to this one are in Postgres. */
+  /** All versions up to this version are in Postgres. */
   flushed_version: number;
   flushed_at: Date | null;
   /** Whether Redis may still have changes that Postgres has lost. */

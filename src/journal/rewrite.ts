@@ -1,6 +1,6 @@
 /**
  * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
- * entity only if Redis has a newer version, so an older image never replaces a newer one. Several flushers may
+ * entity only if Redis has a newer version, so an older image never replaces a newer image. Several flushers may
  * therefore rewrite at the same time or repeatedly, even while journals are flushed.
  */
 

@@ -245,7 +245,7 @@ export interface KeptDays {
 
 /**
  * Creates the partitions of today and the next days, and drops the partitions whose rows are all older than `ageMs`.
- * Errors: those of Postgres, including a name that is already in use. Changes made before the error stay.
+ * Throws the errors of Postgres, for example if a name is already in use. Changes made before the error stay.
  */
 export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failuresByDay): Promise<KeptDays> {
   const { now, spans } = await readSpans(pool, byDay);

@@ -23,7 +23,7 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** The oldest schema version whose programs work with this schema. */
+  /** Programs of this schema version or a later version work with the present schema. */
   readonly serves: number;
 }
 
@@ -181,7 +181,7 @@ interface DatabaseState {
   readonly server: string;
   readonly pooled: boolean;
   readonly applied: number;
-  /** The oldest schema version whose programs work with the database. */
+  /** Programs of this schema version or a later version work with the database. */
   readonly serves: number;
 }
 

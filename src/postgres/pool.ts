@@ -151,7 +151,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns whether the answer came from a Postgres server other than the one that the guard accepted
+ * Returns whether the answer came from a Postgres server other than the server that the guard accepted
  * (`raise_control_mark`).
  */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
@@ -176,7 +176,7 @@ export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** These timeouts are set as startup parameters. Behind a pooler, each transaction sets them. */
+/** These timeouts are set as startup parameters. Behind a pooler, each transaction sets these timeouts. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
   // Ends a transaction that stays idle for as long as one statement may run. The row locks of a process that was
@@ -196,7 +196,7 @@ function beginPooled(server: string): string {
 
 /**
  * Manages the connections of a pool. All connections lead to one host until the host fails. Each connection belongs to
- * a generation. When a connection turns out to lead to a server other than the accepted one, the next generation
+ * a generation. When a connection turns out to lead to a server other than the accepted server, the next generation
  * begins. Connections of older generations are then closed and not reused.
  */
 class Connections {

@@ -7,8 +7,8 @@ import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
 /**
- * The steps in order. The source serves the partitions up to the step `fence`. The target serves them from the step
- * `switch` on.
+ * The steps in order. The source serves the partitions up to the step `fence`. The target serves the partitions from
+ * the step `switch` on.
  */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];

@@ -205,7 +205,7 @@ const acknowledgePoll_ms = 50;
 
 /**
  * Waits until no process uses a map older than this committed epoch. Each process must either have reported the epoch,
- * or have been silent for longer than it may use its map. Throws the errors of Postgres.
+ * or have been silent for longer than a process may use its map. Throws the errors of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number, time = systemTime): Promise<void> {
   const began = time.monotonic();
@@ -321,7 +321,7 @@ export function followShards(options: FollowOptions): FollowedShards {
   };
   function of(partition: number): Shard {
     // Refuses calls when the map is too old. A move of a partition waits until every process has either loaded the new
-    // map or stopped using the old one.
+    // map or stopped using the old map.
     if (time.monotonic() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }

@@ -59,7 +59,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
 }
 
 /**
- * Prefers maps from servers that consider the cluster healthy. Among these maps, prefers the one with the highest
+ * Prefers maps from servers that consider the cluster healthy. Among these maps, prefers the map with the highest
  * epoch.
  */
 function newest(views: readonly (View | null)[]): View | null {

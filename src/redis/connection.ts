@@ -69,7 +69,7 @@ export class RedisConnection implements RedisServers {
   readonly #time: Time;
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
-  /** The run id that `admit` accepted on this connection, and the check in progress if there is one. */
+  /** The run id that `admit` accepted on this connection, and the check in progress, if any. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
   #closes = 0;
@@ -160,8 +160,9 @@ export class RedisConnection implements RedisServers {
 
   /**
    * Loads the run id, which may change without a reconnect. The value consists of the server's run id and its
-   * replication id. At least one of them changes whenever writes may have been lost. If a server is demoted and
-   * promoted again, only the replication id changes. The replication id also changes when the first replica attaches.
+   * replication id. At least one of these two ids changes whenever writes may have been lost. If a server is demoted
+   * and promoted again, only the replication id changes. The replication id also changes when the first replica
+   * attaches.
    */
   async reread(): Promise<void> {
     const { url, onChange } = this.#options;
@@ -226,7 +227,7 @@ export class RedisConnection implements RedisServers {
   }
 
   /**
-   * Holds writes back until the end of the event loop turn, because one large write is cheaper than many small ones.
+   * Holds writes back until the end of the event loop turn, because one large write is cheaper than many small writes.
    */
   #holdWrites(): void {
     const { stream } = this.client;

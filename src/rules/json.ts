@@ -36,8 +36,8 @@ function opensMoreThan(text: string, max: number): boolean {
 
 /**
  * Returns the index of the quote that ends the string at `begin`. If the string has no end, returns the length of the
- * text. Searches for quotes instead of checking each character. Most strings contain no escaped quote, so this takes a
- * tenth of the time.
+ * text. Searches for quotes instead of checking each character. Most strings contain no escaped quote, so this search
+ * takes a tenth of the time.
  */
 function stringEnd(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {

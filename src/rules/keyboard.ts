@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** A button as bots send it. If the button has several actions, the first one in the order of `actionOf` counts. */
+/** A button as bots send it. If the button has several actions, the first action in the order of `actionOf` counts. */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;

@@ -6,7 +6,7 @@ import { ruleLimits as limits } from './limits.js';
 // draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
-/** Counts code points. A lone surrogate counts as one. */
+/** Counts code points. A lone surrogate counts as one code point. */
 export function codePointLength(text: string): number {
   let count = text.length;
   for (let i = 0; i + 1 < text.length; i++) {

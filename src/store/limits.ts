@@ -93,7 +93,7 @@ export const storeLimits = {
    * without notice, other consumers thus get its updates.
    */
   stream_confirm_ms_max: 60_000,
-  /** How long after the last poll Redis remembers which consumer holds which chat. */
+  /** Redis remembers which consumer holds which chat until this long after the last poll. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
@@ -110,7 +110,7 @@ export const storeLimits = {
   inline_query_age_ms_max: 30_000,
   /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** How long after the bot's answer a person can choose a result. */
+  /** A person can choose a result until this long after the bot's answer. */
   inline_choice_ms: 5 * 60_000,
   /** A bot gets inline queries only while its pending updates are within this number and this total size. */
   inline_pending_max: 10_000,
@@ -241,7 +241,7 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
-  /** A replay into a webhook adds updates only while fewer than this many of its updates are pending. */
+  /** A replay into a webhook adds updates only while it has fewer pending updates than this. */
   replay_pending_max: 25,
   /** Replays wait while a live update has waited this long. */
   replay_late_ms: 2_000,

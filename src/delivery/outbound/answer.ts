@@ -72,7 +72,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // If this method throws, undici drops the request and can use the connection for the next one.
+    // If this method throws, undici drops the request and can use the connection for the next request.
     if (!this.#maySend()) throw new UnsentError();
     this.#started = true;
   }

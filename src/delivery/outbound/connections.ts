@@ -1,4 +1,6 @@
-/** Manages the connections to one receiver. Limits and reuses them, and serves requests in order of arrival. */
+/**
+ * Manages the connections to one receiver. Limits and reuses the connections, and serves requests in order of arrival.
+ */
 import { Client, type Dispatcher } from 'undici';
 import type { Time, Timer } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';

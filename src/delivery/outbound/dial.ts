@@ -21,7 +21,7 @@ export interface Dialled {
 export interface Dial {
   /** Connections with equal keys have the same host, port and trust, and may resume each other's sessions. */
   readonly key: string;
-  /** The cache of TLS sessions. Without a cache, every handshake is a full one. */
+  /** The cache of TLS sessions. Without a cache, every handshake is a full handshake. */
   readonly sessions?: TlsSessions | undefined;
   readonly target: Target;
   readonly trust: Trust;

@@ -11,7 +11,7 @@ export type Guard = ReturnType<typeof makeGuard>;
 
 export interface GuardOptions {
   readonly allow: readonly string[];
-  /** Forbidden ranges (CIDR), which take precedence over `allow`. */
+  /** The forbidden ranges (CIDR). They take precedence over `allow`. */
   readonly deny?: readonly string[];
   readonly resolver: Resolver;
 }

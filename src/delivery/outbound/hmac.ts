@@ -3,7 +3,7 @@ import * as crypto from 'node:crypto';
 
 const blockBytes = 64;
 const digestBytes = 32;
-/** Longer texts use `createHmac`, which does not copy them. */
+/** Longer texts use `createHmac`, because it does not copy the text. */
 const copiedBytesMax = 4_096;
 
 /** Node has this function since version 20.12. */

@@ -1,7 +1,7 @@
 /**
  * Keeps the TLS sessions of receivers for some minutes. A resumed connection does not verify the certificate again.
- * Only the server that was verified can resume a session, so a resumed connection is as safe as one that was never
- * closed. A resumed session takes two thirds of the time of a full handshake.
+ * Only the server that was verified can resume a session, so a resumed connection is as safe as a connection that was
+ * never closed. A resumed session takes two thirds of the time of a full handshake.
  */
 import type { Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';

@@ -1,6 +1,6 @@
 /**
- * The Ed25519 keys of the installation (setting WEBHOOK_SIGNING_KEYS). With them, a receiver verifies deliveries without
- * a shared secret. The signature is `v1a` of Standard Webhooks.
+ * The Ed25519 keys of the installation (setting WEBHOOK_SIGNING_KEYS). With these keys, a receiver verifies deliveries
+ * without a shared secret. The signature is `v1a` of Standard Webhooks.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 

@@ -12,15 +12,14 @@ export interface FoundToken {
 /** The tokens in the report that were valid, and the outbox rows for their copies in Redis. */
 export interface Ended {
   /**
-   * Array indexes of two groups of tokens: those that were valid until now, and bot tokens that were already blocked.
+   * Array indexes of two groups of tokens: tokens that were valid until now, and bot tokens that were already blocked.
    */
   readonly hits: readonly number[];
   readonly outbox: readonly number[];
 }
 
 /**
- * Sends the notices of one report spread over time. Otherwise a large report would delay the management bot for
- * everybody.
+ * Spreads the notices of one report over time. Otherwise a large report would delay the management bot for everybody.
  */
 const dueAt = fragment(
   `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,

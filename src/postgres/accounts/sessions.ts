@@ -87,8 +87,8 @@ export async function removeUnused(
 }
 
 /**
- * The sessions to remove: the one with this id, the one with the caller's token, or all except the one with the caller's
- * token.
+ * The sessions to remove: the session with this id, the session with the caller's token, or all sessions except the
+ * session with the caller's token.
  */
 export type SessionsEnded =
   | { readonly id: number }

@@ -49,7 +49,7 @@ export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
 }
 
 /**
- * Creates a person with a first token, which is a session if `agent` is not null. `lookupFor` computes the token's
+ * Creates a person with a first token. The token is a session if `agent` is not null. `lookupFor` computes the token's
  * lookup value for the new id. `also` runs in the same transaction.
  */
 export function createUser(

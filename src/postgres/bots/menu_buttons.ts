@@ -6,7 +6,8 @@ export type MenuButton =
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
 /**
- * Sets the default button, which people without a button of their own see. If the button is null, removes the default.
+ * Sets the default button. People without a button of their own see it. If the button is null, removes the default
+ * button.
  */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {

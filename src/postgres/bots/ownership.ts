@@ -112,8 +112,8 @@ const ownCountAsRecipients = (error: unknown): never => {
 };
 
 /**
- * Transfers the bot from `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`, those of
- * `findRecipient`, `recipient_too_many_bots`.
+ * Transfers the bot from `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`,
+ * `recipient_too_many_bots`, and the errors of `findRecipient`.
  */
 export function transferBot(
   db: Database,
@@ -134,7 +134,7 @@ export function transferBot(
 }
 
 /**
- * Offers a bot to the person with this username, replacing an earlier offer. Errors: those of `transferBot` except
+ * Offers a bot to the person with this username, replacing an earlier offer. Throws the errors of `transferBot` except
  * `recipient_too_many_bots`.
  */
 export function offerBot(

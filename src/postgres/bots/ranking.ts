@@ -43,7 +43,7 @@ export interface Hooked {
   readonly routes: Buffer | null;
 }
 
-/** Returns those of the given bots that have a webhook or have ever had a route. */
+/** Returns which of the given bots have a webhook or have ever had a route. */
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.rows<Hooked>`
   select bot_id as bot, case when url_box is null then routes_box end as routes from webhooks
   where (url_box is not null or routes_box is not null) and bot_id = any(${bots}::bigint[])`;

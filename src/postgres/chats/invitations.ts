@@ -16,7 +16,7 @@ const open = `declined_at is null and created_at > now() - interval '1 milliseco
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
   // Makes other additions by the same person wait. To avoid deadlocks, a transaction that holds this lock never waits
-  // for a lock that other transactions take before this one.
+  // for a lock that other transactions take before this lock.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -76,8 +76,8 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 
 /**
  * Adds a person to a chat, or changes the person's status in it. If `by` may not add the person, the person gets an
- * invitation and the function returns null. Errors: those of `putMember`, `user_not_found`, `cant_add_person`,
- * `person_banned`, `invitation_declined`, `too_many_invitations`.
+ * invitation and the function returns null. Errors: `user_not_found`, `cant_add_person`, `person_banned`,
+ * `invitation_declined`, `too_many_invitations`, and the errors of `putMember`.
  */
 export function addPerson(
   db: Database,

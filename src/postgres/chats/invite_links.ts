@@ -66,7 +66,7 @@ export function asInviter<T>(
 const manage = <T>(db: Database, chat: number, by: number, change: (sql: Sql) => Promise<T>) =>
   asInviter(db, chat, by, 'invite_links_not_allowed', change);
 
-/** Revokes links. If the chat then has too many revoked links, deletes the oldest ones. */
+/** Revokes links. If the chat then has too many revoked links, deletes the oldest revoked links. */
 async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise<void> {
   await sql.run`update invite_links set revoked_at = now() where id = any(${ids}::bigint[])`;
   await sql.run`

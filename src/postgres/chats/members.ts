@@ -98,7 +98,7 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Deletes a person's invitation, even a declined one, and the person's join request. */
+/** Deletes a person's invitation, even a declined invitation, and the person's join request. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
@@ -226,9 +226,9 @@ export async function lockChat(sql: Sql, chat: number): Promise<Pick<ChatRow, 't
 }
 
 /**
- * Sets the status of a person or bot in a chat. `by` is the person who makes the change. Errors: those of `mayChange`,
- * `too_many_chat_bots`, `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the
- * creator.
+ * Sets the status of a person or bot in a chat. `by` is the person who makes the change. Errors: `too_many_chat_bots`,
+ * `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the creator, and the errors
+ * of `mayChange`.
  */
 export function putMember(
   db: Database,

@@ -21,8 +21,8 @@ function waitForDay(oldest: number, now: number): never {
 }
 
 /**
- * Checks the daily limits for chats between strangers, and how many chats others have opened with the peer. The caller
- * must have locked both people. Errors: `too_many_requests`, `cant_write_to_person`.
+ * Checks the daily limits for chats between strangers, and the number of chats that other people have opened with the
+ * peer. The caller must have locked both people. Errors: `too_many_requests`, `cant_write_to_person`.
  */
 async function checkBounds(sql: Sql, opener: number, peer: number, isStranger: boolean): Promise<void> {
   const received = await sql.value<number>`select count(*) from person_chats where peer_id = ${peer}`;

@@ -10,7 +10,7 @@ export const loadTalk = async <T>(sql: Sql, user: number, update: number, ageMsM
     select case when update_id = ${update} then before else state end as state from management_talks
     where user_id = ${user} and changed_at > now() - ${ageMsMax} * interval '1 millisecond'`) ?? null;
 
-/** Replaces the state `before` by the state after this update. Does nothing for an older update. */
+/** Stores the states before and after this update. Does nothing for an older update. */
 export async function saveTalk(
   sql: Sql,
   user: number,

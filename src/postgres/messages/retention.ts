@@ -137,8 +137,8 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
 /**
- * Returns those of the given files that are in use: as the picture of a bot, as the current photo of a chat, in a set
- * of stickers, or in a scheduled post.
+ * Returns which of the given files are in use: as the picture of a bot, as the current photo of a chat, in a set of
+ * stickers, or in a scheduled post.
  */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`

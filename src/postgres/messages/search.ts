@@ -7,7 +7,7 @@ export interface SearchRange {
   readonly user: number;
   /** The search reads only messages with ids below this id, newest first. */
   readonly before: number;
-  /** The maximum number of rows that the search reads, including those of deleted messages. */
+  /** The maximum number of rows that the search reads, including the rows of deleted messages. */
   readonly rows: number;
 }
 

@@ -261,7 +261,7 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 
 /**
  * Returns the shared parts that a body uses, each after the parts that it depends on. At each call, Redis creates every
- * function of the script again, which often costs more than the run itself. Unused parts are therefore not sent to
+ * function of the script again. This work often costs more than the run itself. Unused parts are therefore not sent to
  * Redis.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {

@@ -6,7 +6,9 @@ export type Reply = { status: string } & Record<string, unknown>;
 /** Numbers with up to this many digits are exact. */
 const digits_max = 15;
 
-/** Parses an integer digit by digit. This is several times faster than converting it to a string first. */
+/**
+ * Parses an integer digit by digit. This method is several times faster than converting the bytes to a string first.
+ */
 export function numberOf(raw: unknown): number {
   if (!Buffer.isBuffer(raw) || raw.length === 0 || raw.length > digits_max) return Number(raw);
   let value = 0;

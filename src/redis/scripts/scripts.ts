@@ -27,7 +27,7 @@ import { UnsettledRequests } from './unsettled_requests.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-/** Those methods of a runner that callers use. */
+/** The methods of a runner that callers use. */
 export type ScriptRunner = Pick<
   Runner,
   'call' | 'partitionsWith' | 'runIdOf' | 'isFull' | 'times' | 'troubles'
@@ -114,7 +114,7 @@ const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
 let shipped: ReadonlyMap<string, Script> | undefined;
 
-/** Returns the scripts of lua/. A process reads them only once. */
+/** Returns the scripts of lua/. A process reads the scripts only once. */
 export function readShippedScripts(): ReadonlyMap<string, Script> {
   shipped ??= readScripts(luaRoot);
   return shipped;

@@ -32,8 +32,8 @@ export interface Entity {
 export interface FormattedText {
   readonly text: string;
   /**
-   * The entities are properly nested and sorted by offset. Of two entities with the same offset, the longer one comes
-   * first.
+   * The entities are properly nested and sorted by offset. Of two entities with the same offset, the longer entity
+   * comes first.
    */
   readonly entities: readonly Entity[];
 }

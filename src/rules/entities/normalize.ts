@@ -44,9 +44,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Converts entities to the form in which they are stored. If two links, codes or quotes overlap, the earlier one
- * remains, or the longer one if both start at the same offset. Adjacent styles of one type are merged. Code contains no
- * styles. If a style would cross another entity, it is split.
+ * Converts entities to the form in which they are stored. If two links, codes or quotes overlap, the earlier entity
+ * remains, or the longer entity if both entities start at the same offset. Adjacent styles of one type are merged. Code
+ * contains no styles. If a style would cross another entity, it is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];

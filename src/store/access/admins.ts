@@ -1,6 +1,6 @@
 /**
- * Manages administrators' tokens and the log of calls made with them. Each token has a name. Each call looks up its
- * token in Postgres without a cache, so no node accepts a token after `revoke` has returned.
+ * Manages administrators' tokens and the log of calls made with these tokens. Each token has a name. Each call looks up
+ * its token in Postgres without a cache, so no node accepts a token after `revoke` has returned.
  */
 import * as rows from '../../postgres/accounts/admins.js';
 import { isAdminToken, makeAdminToken } from '../../rules/token.js';

@@ -217,7 +217,7 @@ export class Auth {
 
   /**
    * Replaces the hash of a token with a hash under the first pepper, in the background. If the replacement fails, the
-   * token stays valid, and its next use tries again.
+   * token stays valid, and the next use of the token tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
     const { db, secrets } = this.#context;

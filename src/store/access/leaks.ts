@@ -50,8 +50,8 @@ export function createLeaks(
   return {
     /**
      * Revokes all valid tokens in this list: blocks a bot's token until the bot gets a new token, and removes people's
-     * tokens. Afterwards no node accepts any of them. For each token, returns whether it is or was a token of this
-     * installation. Accepts at most ruleLimits.leak_reports_max tokens.
+     * tokens. Afterwards no node accepts any of these tokens. For each token, returns whether it is or was a token of
+     * this installation. Accepts at most ruleLimits.leak_reports_max tokens.
      */
     async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {
       const texts = [...new Set(found.map(({ token }) => token))];

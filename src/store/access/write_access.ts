@@ -41,7 +41,7 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Copies the policy to Redis. After this call, messages are checked against this policy or a newer one. */
+    /** Copies the policy to Redis. After this call, messages are checked against this policy or a newer policy. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },

@@ -281,8 +281,8 @@ export class Accounts {
   readonly #onError: (error: unknown) => void;
 
   /**
-   * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that
-   * must run again on a retry.
+   * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
+   * use `rawDb`.
    */
   constructor(
     context: StoreContext,

@@ -38,7 +38,7 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
     },
     /**
      * Returns the person with this subject, or creates a new person. `signsUp` means that the person uses the web
-     * application, so the management bot welcomes them.
+     * application, so the management bot welcomes the person.
      */
     async create(subject: string, user: NewUser, signsUp = false): Promise<rows.FoundPerson> {
       const of = present();

@@ -103,8 +103,8 @@ class MessageStep {
   }
 
   /**
-   * Returns the partitions to clean up, sorted by name. Either all messages of such a partition are too old, or it
-   * contains more days than it should.
+   * Returns the partitions to clean up, sorted by name. Either all messages of such a partition are too old, or the
+   * partition contains more days than it should.
    */
   async #agedPartitions(): Promise<Aged[]> {
     const ageMs = this.#ageMs;

@@ -21,8 +21,8 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
     });
   return {
     /**
-     * Starts a session, which may end the session that has been unused for the longest time. Returns its token. Error:
-     * `user_not_found`.
+     * Starts a session and returns its token. If there are too many sessions, ends the session that has been unused for
+     * the longest time. Error: `user_not_found`.
      */
     async start(user: number, agent: string): Promise<string> {
       const token = makeToken('user', user, random.bytes(32));
@@ -61,7 +61,7 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
       const sessions = await rows.loadSessions(db, user, own);
       if (sessions.some(({ is_current }) => is_current)) await remove(user, { own });
     },
-    /** Ends all sessions except the one with this token. Returns the number of ended sessions. */
+    /** Ends all sessions except the session with this token. Returns the number of ended sessions. */
     endOthers: (user: number, token: string) => remove(user, { except: secrets.lookups(token) }),
   };
 }

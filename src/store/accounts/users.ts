@@ -14,8 +14,8 @@ export type { NewUser } from '../../postgres/accounts/users.js';
 export type Users = ReturnType<typeof createUsers>;
 
 /**
- * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that must
- * run again on a retry.
+ * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
+ * use `rawDb`.
  */
 export function createUsers(
   context: StoreContext,
@@ -93,7 +93,7 @@ export function createUsers(
         await control.forget('user', id);
       });
     },
-    /** Removes all tokens. Afterwards no node accepts any of them. Error: `user_not_found`. */
+    /** Removes all tokens. Afterwards no node accepts any of these tokens. Error: `user_not_found`. */
     async removeTokens(id: number) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');

@@ -54,8 +54,8 @@ export class Bots extends Transfers {
   readonly #rawDb: Database;
 
   /**
-   * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that
-   * must run again on a retry.
+   * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
+   * use `rawDb`.
    */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
@@ -83,7 +83,10 @@ export class Bots extends Transfers {
     return bot && botProfile(bot, language);
   }
 
-  /** Returns the bot's current record. A call that waited needs this, because its own record may be outdated. */
+  /**
+   * Returns the bot's current record. A call that waited needs this record, because the record that the call already
+   * has may be outdated.
+   */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);

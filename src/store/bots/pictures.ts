@@ -19,8 +19,8 @@ export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/b
 export type Pictures = ReturnType<typeof createPictures>;
 
 /**
- * `rawDb` is the database without the wrapper that runs a transaction only once per request. It is for steps that must
- * run again on a retry.
+ * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
+ * use `rawDb`.
  */
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;

@@ -21,7 +21,7 @@ export interface ChatState {
 
 /**
  * The kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
- * the bot. `person` is a chat of two people. A chat of two people is `closed` if one of them blocked the other or
+ * the bot. `person` is a chat of two people. A chat of two people is `closed` if one person blocked the other person or
  * deleted the account.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private' | 'person' | 'closed';

@@ -174,7 +174,7 @@ export class Members extends ChatCopies {
     await this.tellEvents(chat);
   }
 
-  /** Posts the events of a change. If Redis is full, the sweep posts them later. */
+  /** Posts the events of a change. If Redis is full, the sweep posts the events later. */
   async tellEvents(chat: ChatRef): Promise<void> {
     await this.postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
@@ -201,7 +201,8 @@ export class Members extends ChatCopies {
 
   /**
    * Adds a person, or changes the person's status. If `by` may not add the person, invites the person and returns null.
-   * Errors: those of `putMember`, `user_not_found`, `cant_add_person`, `invitation_declined`, `too_many_invitations`.
+   * Errors: `user_not_found`, `cant_add_person`, `invitation_declined`, `too_many_invitations`, and the errors of
+   * `putMember`.
    */
   async addPerson(
     chat: ChatRef,

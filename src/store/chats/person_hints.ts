@@ -12,7 +12,7 @@ export const settingsHint = 'settings ';
 /** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */
 export const scheduledHint = 'scheduled ';
 
-/** Ignores errors, because the change is stored. Other windows show it when they load the chat again. */
+/** Ignores errors, because the change is stored. Other windows show the change when they load the chat again. */
 async function tell({ scripts, keys }: StoreContext, user: number, hint: string): Promise<void> {
   const at = { channel: keys.userChannel(user) };
   await scripts.call('chats/tell_person', keys.partitions.of(user), at, { hint }).catch(() => undefined);

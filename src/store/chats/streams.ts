@@ -382,8 +382,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes, after `cursor` if one is given. With `unseen`, the browser window is not visible and does
-   * not count as open. Returns the function that ends the stream.
+   * Starts to report changes. If `cursor` is given, reports only changes after it. With `unseen`, the browser window is
+   * not visible and does not count as open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {

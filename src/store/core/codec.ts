@@ -74,7 +74,7 @@ export type MediaType = (typeof mediaTypes)[number];
 export interface Media {
   readonly type: MediaType;
   readonly id: string;
-  /** The `file_unique_id`. Equal files have the same value. It cannot be used to send or download a file. */
+  /** The `file_unique_id`. Equal files have the same value. This value cannot be used to send or download a file. */
   readonly unique: string;
   /** The URL of media that are stored by reference. Absent if the media were uploaded. */
   readonly url?: string;
@@ -101,7 +101,7 @@ export interface ContentObject {
   readonly type: string;
   /**
    * The period of a live location in seconds, and the end of this period as Unix time in seconds. The end is 0 if the
-   * bot stopped the location. Both are packed after the object, because scripts read them.
+   * bot stopped the location. Both values are packed after the object, because scripts read them.
    */
   readonly live?: readonly [number, number];
 }

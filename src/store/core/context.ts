@@ -55,8 +55,8 @@ export interface StoreContext {
   readonly issuer?: string | undefined;
   /**
    * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs
-   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` does not guarantee
-   * this.
+   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` does not guarantee the
+   * same ids.
    */
   readonly requestId: () => string;
   /** Returns a text that no other call on any node gets. Used for fill tickets and for the names of long polls. */

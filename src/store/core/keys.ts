@@ -112,7 +112,8 @@ export class Keys {
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
   readonly postRoot = (p: number) => `${this.#at(p)}:post:`;
   /**
-   * The key prefix of the users who reacted to a post recently. One HASH per generation, from user to emoji. May be evicted.
+   * The key prefix of the users who reacted to a post recently. Each generation is a HASH that maps users to emoji. May
+   * be evicted.
    */
   readonly acted = (post: number) => `${this.#at(partitionOfPost(post))}:acted:${post}:`;
   readonly actedRoot = (p: number) => `${this.#at(p)}:acted:`;
@@ -124,7 +125,10 @@ export class Keys {
   /** HASH: the definition of a poll, its counts and its end. May be evicted. Bounded by limits.poll_options_max. */
   readonly poll = (poll: number) => `${this.#at(partitionOfPost(poll))}:poll:${poll}`;
   readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
-  /** The key prefix of the people who voted recently. One HASH per generation, from user to options. May be evicted. */
+  /**
+   * The key prefix of the people who voted recently. Each generation is a HASH that maps users to options. May be
+   * evicted.
+   */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
   /**
    * ZSET of polls by the time (ms) at which the bot of a poll gets the poll's state. Bounded by the partition's open

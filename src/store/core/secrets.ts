@@ -1,6 +1,6 @@
 /**
  * Hashes tokens by HMAC-SHA256 with a pepper, and encrypts secrets by AES-256-GCM with a key. Law 7 of the architecture
- * requires this. During a rotation, several peppers and keys are valid. New data uses the first pepper and the first
+ * requires both. During a rotation, several peppers and keys are valid. New data uses the first pepper and the first
  * key.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
@@ -84,7 +84,9 @@ export function createSecrets(
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
     /** Derives 32 bytes for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
-    /** The installation's first pepper. All values that must stay the same when peppers rotate derive from it. */
+    /**
+     * The installation's first pepper. All values that must stay the same when peppers rotate derive from this pepper.
+     */
     root,
     /**
      * Check values with which nodes compare their secrets, including the order of the secrets. The values reveal no

@@ -51,7 +51,9 @@ function modeOf({ change, coalesceFor, editor }: EditCall): readonly string[] {
   return coalesceFor === null ? [] : ['coalesce', JSON.stringify(editor.profile), String(coalesceFor)];
 }
 
-/** Runs the script for an edit, and loads records that are missing in Redis. Errors: those of `ReadBack.complete`. */
+/**
+ * Runs the script for an edit, and loads records that are missing in Redis. Throws the errors of `ReadBack.complete`.
+ */
 export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, call: EditCall) {
   const { request, chat, editor, messageId, isInline, change } = call;
   const partition = keys.partitions.of(chat.id);

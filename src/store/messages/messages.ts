@@ -132,7 +132,7 @@ export class Messages extends Batches {
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
    * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All messages reply to the same message as
    * the first message. If the call is repeated, the returned `messages` omit messages that have been deleted since
-   * then. Errors: those of `send`.
+   * then. Throws the errors of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
     const request = this.context.requestId();
@@ -163,7 +163,7 @@ export class Messages extends Batches {
   /**
    * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
    * learn whether the chat exists. `coalesceFor` is the owner of the bot. If the owner is given, the edit may become
-   * pending. Errors: those of `edit`, `inline_message_invalid`.
+   * pending. Errors: `inline_message_invalid`, and the errors of `edit`.
    */
   async editInline(
     bot: Sender,
@@ -197,8 +197,8 @@ export class Messages extends Batches {
   /**
    * Edits a message. If the message was edited less than a second ago, the edit becomes pending. A pending edit is
    * applied once a second has passed since the last edit, unless a later edit replaces it. `owner` is the owner of the
-   * bot. Errors: those of `edit`. `too_many_requests` only if too many edits of this owner or of all owners are
-   * pending, or if the call is durable.
+   * bot. Throws the errors of `edit`. Throws `too_many_requests` only if too many edits of this owner or of all owners
+   * are pending, or if the call is durable.
    */
   editCoalesced(
     chat: ChatRef,

@@ -79,12 +79,12 @@ export function createPins(
   return {
     pin,
     /**
-     * Unpins this message, or any pinned message if the id is null. Errors: those of `pin` for membership and rights,
-     * and `message_to_unpin_not_found` if the message is not pinned.
+     * Unpins this message, or any pinned message if the id is null. Errors: `message_to_unpin_not_found` if the message
+     * is not pinned, and the errors of `pin` for membership and rights.
      */
     unpin: (chat: ChatRef, who: Sender, messageId: number | null) => take(chat, who, messageId ?? 'any'),
     /**
-     * Unpins the pinned message. Succeeds even if no message is pinned. Errors: those of `pin` for membership and
+     * Unpins the pinned message. Succeeds even if no message is pinned. Throws the errors of `pin` for membership and
      * rights.
      */
     unpinAll: (chat: ChatRef, who: Sender): Promise<void> => take(chat, who, 'all'),

@@ -227,7 +227,7 @@ export class Polls {
 
   /**
    * Sends updates to a client as they are created, until the client disconnects or this node shuts down. Calls `begin`
-   * when the stream has replaced other polls. Later errors end the stream. Errors: those of `poll`.
+   * when the stream has replaced other polls. Later errors end the stream. Throws the errors of `poll`.
    */
   async stream(bot: number, request: StreamRequest, begin: () => UpdateSink): Promise<void> {
     const { time, uniqueText } = this.#context;

@@ -31,8 +31,8 @@ export interface Again {
 }
 
 /**
- * The values that a script returned. The headers of the scripts describe them. `wait` is null if no chat waits for a
- * retry.
+ * The values that a script returned. The headers of the scripts describe these values. `wait` is null if no chat waits
+ * for a retry.
  */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];

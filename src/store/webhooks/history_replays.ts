@@ -239,7 +239,7 @@ export class HistoryReplays {
   /** Starts a replay. Errors: `replay_running`, `unavailable`. */
   async start(bot: number, { slot, from, fromTime }: HistoryReplayAsk): Promise<HistoryReplay> {
     const last = await this.#newest(bot);
-    // Closes the bot's replay that has just ended, because it may still be open.
+    // Closes the bot's previous replay. The queue of this replay may still be open, even if the replay has ended.
     const ended = await rows.loadUnclosed(this.#db, bot);
     if (ended !== null) await this.#close(ended);
     const made = await rows.insertReplay(this.#db, { bot, slot, from, fromTime, last }, limits.replays_kept);
