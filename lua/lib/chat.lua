@@ -42,8 +42,8 @@ local function is_channel(c)
 end
 
 -- Returns the id of the next message, as text. If the incarnation was raised since the last id, skips some ids for each
--- raise, because Redis may have lost messages with these ids. The chat's incarnation may be higher than that of Redis,
--- because a node may register an incarnation in Postgres that Redis does not need afterwards.
+-- raise, because Redis may have lost messages with these ids. The chat's incarnation may be higher than the incarnation
+-- of Redis, because a node may register an incarnation in Postgres that Redis does not need afterwards.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
   if c.inc < inc then

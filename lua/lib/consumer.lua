@@ -182,7 +182,7 @@ local function remember_taken(at, name, sent)
   redis.call('HSET', at.consumption, 'taken', cmsgpack.pack(taken))
 end
 
--- Returns the highest id of an unconfirmed update that a consumer may have seen. These updates were taken over from the
+-- Returns the highest id of an unconfirmed update that a consumer may have seen. Such updates were taken over from the
 -- consumer, or are in `sent`.
 local function highest_seen(at, name, sent)
   local taken, highest = read_taken(at)
@@ -221,7 +221,7 @@ end
 
 -- If a consumer has more unsent updates than `room`, and other consumers have no updates, shares its chats with these
 -- consumers. Otherwise a consumer that was alone before would keep all chats with pending updates. Chats with sent
--- updates stay.
+-- updates stay with this consumer.
 local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end

@@ -93,8 +93,8 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the message that this message replies to or pins. The API shows that message inside this
--- message. Returns '' if Redis does not have the record.
+-- Returns the record of the message to which the given message refers by a reply or a pin. The API shows the record
+-- inside the given message. Returns '' if Redis does not have the record.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

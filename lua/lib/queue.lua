@@ -21,8 +21,8 @@ local function read_queue(state)
   return q
 end
 
--- Returns whether a mask of update kinds differs from that of a bot. `present` is the current mask of the bot's queue.
--- For a bot with routes, `present` is 0, and the bot's mask is in `own`.
+-- Returns whether a mask of update kinds differs from the mask of a bot. `present` is the current mask of the bot's
+-- queue. For a bot with routes, `present` is 0, and the bot's mask is in `own`.
 local function changes_mask(state, present, mask)
   if mask == '' or mask == present then return false end
   return present ~= '0' or redis.call('HGET', state, 'own') ~= mask
@@ -88,8 +88,8 @@ local function dead_letter_excess(q, at, now_ms)
 end
 
 -- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds the
--- bot. If no worker was woken recently, also sets `at.wake` to 1. Scripts return this field. Its bit 0 stands for the
--- bot's own queue.
+-- bot. If no worker was woken recently, also sets `at.wake` to 1. Scripts return this field. Bit 0 of this field stands
+-- for the bot's own queue.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end

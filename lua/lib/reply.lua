@@ -16,7 +16,7 @@ local function read_reply(c, message_prefix, reply_to, token, inc)
 end
 
 -- Returns the record of the message `reply_to`, for a request that was applied earlier. The message may have been
--- changed or deleted since then, which is not an error.
+-- changed or deleted since then. This is not an error.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

@@ -15,7 +15,7 @@ end
 
 -- Returns the slot of the queue that an update of a bot with routes enters. 0 means the bot's own queue, and nil means
 -- that no queue takes the update. `push_update` chooses the queue in the same way. The update must not be a message.
--- Routes with commands take only messages, so they are skipped.
+-- Routes with commands take only messages, so such routes are skipped.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0

@@ -1,6 +1,6 @@
 --[[
-@summary Sends messages to a group or channel, all or none, with consecutive ids. In a channel, the messages become
-         posts.
+@summary Sends messages to a group or channel, all or none, with consecutive ids.
+         In a channel, the messages become posts.
 @why     The membership check, the message ids, the messages, the journal and the updates for bots must change in one
          step.
 @combine 16

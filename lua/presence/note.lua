@@ -1,5 +1,5 @@
 --[[
-@summary Records that users have browser windows open on a node, or have closed them all.
+@summary Records that users have browser windows open on a node, or have closed all of these windows.
 @why     One user may have windows on several nodes. Once the user has closed all windows, a reader must see none.
 @repeatable A second run records the same state.
 @flag    allow-oom

@@ -1,6 +1,6 @@
 --[[
-@summary Deletes the first entries of an outbox. The updates of these entries have all been added to the queues of the
-         bots.
+@summary Deletes the first entries of an outbox.
+         The updates of these entries have all been added to the queues of the bots.
 @repeatable The first call already removed these entries.
 @why     A Redis that lost writes may have lost queued updates of these entries. In that case, the entries are kept and
          forwarded again.

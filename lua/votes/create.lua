@@ -1,6 +1,6 @@
 --[[
-@summary Creates a poll. The caller sends the message of the poll afterwards, because the message contains the id of
-         the poll.
+@summary Creates a poll.
+         The caller sends the message of the poll afterwards, because the message contains the id of the poll.
 @repeatable A second run finds the token of the first run.
 @key     poll     {NN}:poll:<poll>  HASH
 @key     due      {NN}:polls_due  ZSET     poll -> ms

@@ -1,5 +1,5 @@
 --[[
-@summary Adds the next updates of a replay to its queue, and moves its cursor.
+@summary Adds the next updates of a replay to the replay's queue, and moves the replay's cursor.
 @why     The cursor and the updates must change together, so that a step that two workers make adds its updates once.
 @repeatable A step that does not start at the cursor changes nothing.
 @key     channel  {NN}:on_bot:<bot>  CHANNEL

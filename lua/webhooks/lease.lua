@@ -42,7 +42,7 @@ local probes, safe = tonumber(s[6] or 0), s[5] or '0'
 -- Makes the worker read the queue from its first entry, because this Redis may have lost the list of parked updates
 -- that precede the cursor.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
--- If the receiver was down, sends it only one update, as a probe.
+-- If the receiver was down, sends the receiver only one update, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)
 local retry = next_retry(at)

@@ -1,5 +1,5 @@
 --[[
-@summary Reads the progress of a replay, and the pending updates that it may deliver next.
+@summary Reads the progress of a replay, and the pending updates that the replay may deliver next.
 @flag    no-writes
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM

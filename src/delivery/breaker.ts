@@ -50,7 +50,7 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
     },
     /**
      * Counts a failure. `probe` means that the request was sent while the receiver was down. While the receiver is
-     * down, ignores other failures, because their requests were sent before it went down.
+     * down, ignores other failures, because their requests were sent before the receiver went down.
      */
     failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;

@@ -12,7 +12,7 @@ import type { Slots } from './slots.js';
 
 /**
  * Sends a body once. An aborted request counts as a failure. `maySend` must be called directly before the request is
- * written. If it returns false, nothing is written, and the outcome is ignored.
+ * written. If `maySend` returns false, nothing is written, and the outcome is ignored.
  */
 export type Send = (
   receiver: Receiver,

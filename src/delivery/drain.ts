@@ -78,7 +78,7 @@ export class Drain {
   readonly #bot: number;
   /** The owner. The drain uses a part of this owner's share of the process. */
   readonly #owner: number;
-  /** The queue to which the attempts belong. For a replay, this is the queue of its target. */
+  /** The queue to which the attempts belong. For a replay, this is the queue of the replay's target. */
   readonly #target: number;
   readonly #isReplay: boolean;
   readonly #lease: Lease;
@@ -268,7 +268,7 @@ export class Drain {
   /**
    * Adds the copy of an update to the buffer. Returns false if the queue must be read instead, because updates before
    * the copy are missing, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for
-   * a copy from before this lease, because it may be outdated.
+   * a copy from before this lease, because such a copy may be outdated.
    */
   #accept({ hook, id, made, row }: UpdateCopy): boolean {
     if (id <= this.#after) return true;

@@ -36,7 +36,10 @@ export const deliveryLimits = {
   webhook_retry_age_ms_max: 24 * 3_600_000,
   webhook_gone_ms: 23 * 3_600_000,
   webhook_lease_ms: 5_000,
-  /** A worker aborts its requests this long before its lease ends. Its clock may be slower than the clock of Redis. */
+  /**
+   * A worker aborts its requests this long before its lease ends. The worker's clock may be slower than the clock of
+   * Redis.
+   */
   webhook_lease_margin_ms: 50,
   webhook_renew_ms: 1_200,
   webhook_ring_interval_ms: 900,

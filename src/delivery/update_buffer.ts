@@ -83,8 +83,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Drops the updates that wait behind an update in flight. Returns the ids that the caller must park, by chat. They
-   * include the id of the update in flight.
+   * Drops the updates that wait behind an update in flight. Returns the ids that the caller must park, by chat. These
+   * ids include the id of the update in flight.
    */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
     const spilled = [];

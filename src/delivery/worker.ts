@@ -216,7 +216,8 @@ export class DeliveryWorker {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // While Redis refuses wake-ups, each sweep sends only one wake-up. If it succeeds, Redis accepts wake-ups again.
+      // While Redis refuses wake-ups, each sweep sends only one wake-up. If this wake-up succeeds, Redis accepts
+      // wake-ups again.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
         if (this.#checks.size < unservedMax) this.#checkHere(bot);

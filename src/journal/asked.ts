@@ -23,10 +23,10 @@ export interface Asked {
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
   /**
-   * Announces to the callers that requested a flush: the prefixes of journals that are in Postgres, and the journals of
-   * `ends`, which were read to their end. After each request, announces an empty journal only once, because a second
-   * announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is not repeated, and
-   * this function rejects with the same error.
+   * Announces the prefixes of journals that are in Postgres to the callers that requested a flush. Also announces that
+   * the journals of `ends` were read to their end. After each request, announces an empty journal only once, because a
+   * second announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is not
+   * repeated, and this function rejects with the same error.
    */
   announce(
     prefixes: readonly JournalPrefix[],

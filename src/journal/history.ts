@@ -225,7 +225,8 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Invalidates all earlier copies of the partition. Makes its sequences in Redis skip values that may have been lost.
+   * Invalidates all earlier copies of the partition. Makes the partition's sequences in Redis skip values that may have
+   * been lost.
    */
   async #raisePartition(database: Queryable, partition: number): Promise<void> {
     const meta = { meta: this.#options.keys.meta(partition) };
@@ -265,8 +266,8 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Includes only the partitions in this shard, because only they have copies of its records. Copies of control
-      // records are in all partitions.
+      // Includes only the partitions in this shard, because only these partitions have copies of the shard's records.
+      // Copies of control records are in all partitions.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
     return forgotten;

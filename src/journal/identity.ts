@@ -146,8 +146,8 @@ const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
 /**
- * Returns whether the partition has left this server or is about to leave it. Its new server is checked when a
- * connection to that server opens.
+ * Returns whether the partition has left this server or is about to leave it. The partition's new server is checked
+ * when a connection to that server opens.
  */
 async function isElsewhere(time: Time, error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;

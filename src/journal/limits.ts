@@ -13,7 +13,9 @@ export const journalLimits = {
   /** The number of bots, groups and channels for which one flusher counts flushed bytes. */
   hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
-  /** A batch that a caller requested waits this long at most. It can then be settled together with later batches. */
+  /**
+   * A batch that a caller requested waits this long at most. The batch can then be settled together with later batches.
+   */
   settle_wait_ms_max: 50,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,

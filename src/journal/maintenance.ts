@@ -22,7 +22,7 @@ export interface MaintenanceOptions {
   readonly holds: () => Holds;
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
-  /** For how many days delivered updates are kept. The default, 0, keeps none. */
+  /** How many days delivered updates are kept. The default, 0, keeps none. */
   readonly updatesDays?: number | undefined;
   readonly onError: (error: Error) => void;
   readonly time?: Time;

@@ -201,7 +201,7 @@ const lateParts = journalTables
     ),
   );
 
-/** Deletes quarantined entries at the same age as messages, because they may contain messages. */
+/** Deletes quarantined entries at the same age as messages, because quarantined entries may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');

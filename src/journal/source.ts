@@ -75,8 +75,8 @@ export interface ReadResult {
 
 /**
  * How many entries the first round of a batch requests from all partitions together. At least one entry is requested
- * from each. The sizes of entries are still unknown in this round, so a batch may exceed its byte limit. This number
- * keeps the excess small.
+ * from each partition. The sizes of entries are still unknown in this round, so a batch may exceed its byte limit. This
+ * number keeps the excess small.
  */
 const first_round_entries = 128;
 

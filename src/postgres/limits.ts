@@ -62,7 +62,9 @@ export const postgresLimits = {
   scheduled_posts_bytes_per_chat_max: 1024 * 1024,
   scheduled_posts_per_person_max: 200,
   scheduled_posts_bytes_per_person_max: 2 * 1024 * 1024,
-  /** The number of invite links of one chat. The first limit counts links in use, the second revoked links. */
+  /**
+   * The number of invite links of one chat. The first limit counts links in use. The second limit counts revoked links.
+   */
   links_per_chat_max: 100,
   revoked_links_per_chat_max: 100,
   /** The number of pending join requests. A request has a fixed size of less than 200 bytes. */

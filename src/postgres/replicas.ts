@@ -70,7 +70,10 @@ export function createReplicas(options: ReplicasOptions): Replicas {
   let turn = 0;
   let closed = false;
 
-  /** Stops using a failed standby, so that no read waits for it. A background check makes it available again. */
+  /**
+   * Stops using a failed standby, so that no read waits for this standby. A background check makes the standby
+   * available again.
+   */
   function rest(replica: Replica): void {
     if (replica.away) return;
     replica.away = true;

@@ -106,8 +106,8 @@ export function conninfoOf(url: string): string {
 const creates = fragment("has_database_privilege(current_database(), 'CREATE') as creates");
 
 /**
- * Returns why rows cannot be replicated from one database to the other, or null if they can. `name` is the name of a
- * database in the settings. `conninfo` is the connection string with which the target reaches the source.
+ * Returns why rows cannot be replicated from one database to the other, or null if they can be replicated. `name` is
+ * the name of a database in the settings. `conninfo` is the connection string with which the target reaches the source.
  */
 export async function replicationProblem(
   source: Shard,

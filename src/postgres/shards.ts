@@ -54,7 +54,7 @@ export interface Shards {
    */
   of(partition: number): Shard;
   /**
-   * Returns the database with the rows of these partitions. Needs at least one partition, and all of them must be in
+   * Returns the database with the rows of these partitions. Needs at least one partition, and all partitions must be in
    * one shard. Statements fail with `unavailable` if a partition was moved and this process still has the old map.
    */
   at(...partitions: readonly number[]): Database;
@@ -239,7 +239,7 @@ export interface FollowedShards extends Shards {
   stop(): Promise<void>;
 }
 
-/** How often a process with these databases checks the epoch, and how long it may use a map after a check. */
+/** How often a process with these databases checks the epoch, and how long the process may use a map after a check. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -278,8 +278,9 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 }
 
 /**
- * Keeps the map current. Checks its epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
- * DATABASE_SHARDS), and loads the map again when the epoch has grown. At the first check, reports the initial map.
+ * Keeps the map current. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms
+ * without DATABASE_SHARDS), and loads the map again when the epoch has grown. At the first check, reports the initial
+ * map.
  */
 export function followShards(options: FollowOptions): FollowedShards {
   const { all, node, onError, time = systemTime } = options;

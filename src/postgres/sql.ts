@@ -1,4 +1,4 @@
-/** Defines how modules with SQL statements use a database connection, which is a pool or a transaction. */
+/** Defines how modules with SQL statements use a database connection. A connection is a pool or a transaction. */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
@@ -215,7 +215,7 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Checks for stale copies before it begins a transaction. Usually there are none, and a transaction takes several
+  // Checks for stale copies before it begins a transaction. Usually no copy is stale, and a transaction takes several
   // round trips.
   const some = await db.some`
     select 1 from control_outbox where created_at < now() - ${ageMs} * interval '1 millisecond' limit 1`;

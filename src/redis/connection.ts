@@ -47,7 +47,7 @@ export interface ConnectOptions {
   readonly random?: Random;
 }
 
-/** Returns the wait before a reconnect. It grows exponentially with jitter, up to about a second. */
+/** Returns the wait before a reconnect. The wait grows exponentially with jitter, up to about a second. */
 export function reconnectDelay(attempt: number, random: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + random / 2);
 }

@@ -4,7 +4,7 @@ export const redisLimits = {
   clock_reread_ms: 1_000,
   /** How many entries of a long list one script handles. Redis serves no other client while a script runs. */
   script_entries_max: 500,
-  /** How many bytes of arguments all calls of one combined run may have together. */
+  /** The maximum total size of the arguments of all calls in one combined run, in bytes. */
   combined_calls_bytes_max: 64 * 1024,
   /**
    * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key for the same

@@ -8,7 +8,7 @@ export interface Pause {
   readonly partition: number;
   /** The time from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** The number of calls that were rejected after waiting too long. They changed nothing. */
+  /** The number of calls that were rejected after waiting too long. Such calls changed nothing. */
   readonly refused: number;
 }
 

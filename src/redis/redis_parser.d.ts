@@ -1,4 +1,4 @@
-/** Declares types for the parts of redis-parser that we use. */
+/** Declares types for the parts of redis-parser that Petrel uses. */
 declare module 'redis-parser' {
   interface ParserOptions {
     returnReply(reply: unknown): void;

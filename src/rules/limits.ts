@@ -94,8 +94,8 @@ export const ruleLimits = {
   /** A live location with this period stays live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
-   * How far an edit may move the end of a live location. The first limit counts from the previous end, the second from
-   * the time of the edit.
+   * How far an edit may move the end of a live location. The first limit counts from the previous end. The second limit
+   * counts from the time of the edit.
    */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
@@ -132,8 +132,8 @@ export const ruleLimits = {
   /** How long a server waits for requests in flight when it stops. */
   shutdown_ms_max: 10_000,
   /**
-   * How long the roles of a process may take to stop after DRAIN_MS. This includes the wait for requests in flight, 2 s
-   * for connections, and 10 s for a slow Redis or machine.
+   * How long the roles of a process may take to stop after DRAIN_MS. This time includes the wait for requests in
+   * flight, 2 s for connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
   /** How long a process may take to close its connections and remove its records after its roles have stopped. */

@@ -136,6 +136,6 @@ export function findTokens(text: string): FoundToken[] {
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');
 
-/** Returns the token of an `Authorization` header, or '' if it has none. */
+/** Returns the token of an `Authorization` header, or '' if the header has no token. */
 export const bearerToken = (authorization: string): string =>
   /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';

@@ -30,7 +30,7 @@ const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_coun
  */
 export const defaultUpdateMask = 63;
 
-/** The kinds that a bot gets if it requests none. `lua/lib/queue.lua` contains the same number. */
+/** The kinds that a bot gets if it requests no kinds. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);

@@ -1,4 +1,6 @@
-/** Sets the minimum versions of the supported servers. The tests run with these versions as the oldest. */
+/**
+ * Sets the minimum versions of the supported servers. These versions are the oldest versions with which the tests run.
+ */
 
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';

@@ -44,7 +44,7 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
-  /** How many batches of 1,000 updates one step deletes when it deletes the kept updates of a deleted bot. */
+  /** The maximum number of batches of 1,000 updates that one step deletes from the kept updates of a deleted bot. */
   kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
@@ -99,8 +99,8 @@ export const storeLimits = {
   queue_bytes_max: 128 * 1024 * 1024,
   queue_age_ms_max: 24 * 3_600_000,
   /**
-   * The size of an update that a hint may copy. A hint copies an update if fewer than hint_updates_max updates are
-   * pending.
+   * The maximum size of an update that a hint may copy. A hint copies an update if fewer than hint_updates_max updates
+   * are pending.
    */
   hint_update_bytes_max: 4_096,
   hint_updates_max: 100,
@@ -138,8 +138,8 @@ export const storeLimits = {
   schedule_ahead_ms_min: 60_000,
   schedule_ahead_ms_max: 365 * 24 * 3_600_000,
   /**
-   * The maximum time between two looks for scheduled posts, and the pause after a failed attempt. The maximum
-   * is shorter than `schedule_ahead_ms_min`, so a process finds each new post before it is due.
+   * The maximum time between two checks for scheduled posts, and the pause after a failed attempt. The maximum is
+   * shorter than `schedule_ahead_ms_min`, so a process finds each new post before it is due.
    */
   scheduled_posts_look_ms_max: 4_000,
   scheduled_posts_retry_ms: 1_000,
@@ -164,7 +164,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** If a node checks no token for this long, it lets its lease expire. */
+  /** If a node checks no token for this long, the node lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -209,7 +209,7 @@ export const storeLimits = {
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
   outbox_bytes_max: 64 * 1024 * 1024,
-  /** How many outbox entries fit into the byte limit even if each of them contains two records of the maximum size. */
+  /** How many outbox entries fit into the byte limit even if each entry contains two records of the maximum size. */
   outbox_length_small: 500,
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
@@ -243,7 +243,7 @@ export const storeLimits = {
   replay_max: 10_000,
   /** A replay into a webhook adds updates only while it has fewer pending updates than this. */
   replay_pending_max: 25,
-  /** Replays wait while a live update has waited this long. */
+  /** Replays pause while a live update has been waiting for this long. */
   replay_late_ms: 2_000,
   replay_step_ms: 250,
   /** How long a worker claims a replay. */
@@ -252,7 +252,9 @@ export const storeLimits = {
   replays_served_max: 10,
   /** How many replays of a bot are listed. */
   replays_kept: 20,
-  /** How long Redis keeps the queue of a replay after the last step. This is longer than an update may be pending. */
+  /**
+   * How long Redis keeps the queue of a replay after the last step. This time is longer than an update may be pending.
+   */
   replay_state_ttl_ms: 25 * 3_600_000,
   replay_connections_max: 10,
   stored_file_bytes_min: 4_096,
@@ -265,7 +267,7 @@ export const storeLimits = {
   incarnation_sequence_skip: 10_000,
   /** How long Redis keeps revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
-  /** How many revocations Redis stores. Each takes about 150 bytes. */
+  /** How many revocations Redis stores. Each revocation takes about 150 bytes. */
   revocations_kept_max: 200_000,
   leak_place_length_max: 512,
   talk_age_ms_max: 24 * 3_600_000,
@@ -300,7 +302,10 @@ export const storeLimits = {
    */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
-  /** The shares that one account may have: of the waiting durable calls, and of the bytes of their answers. */
+  /**
+   * The maximum shares of one account: the share of the waiting durable calls, and the share of the bytes of their
+   * answers.
+   */
   durable_calls_per_account_max: 2_000,
   durable_bytes_per_account_max: 16 * 1024 * 1024,
   idempotency_ttl_ms: 24 * 3_600_000,

@@ -91,8 +91,8 @@ export interface Store extends Aggregates, Changing {
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
-   * Runs the checks before a control change. If an earlier attempt of the call already made the change, the checks
-   * could now fail, so they are skipped.
+   * Runs the checks that precede a control change. Skips the checks if an earlier attempt of the call already made the
+   * change, because the checks could now fail.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
   /** Returns the same store for a durable call. Records in `changes` which partitions the call changes. */

@@ -43,8 +43,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   #retryAfterMs: number | undefined;
 
   /**
-   * `maySend` is called directly before the request is written. If it is false, the request fails and is not written.
-   * Reads at most `bytesMax` bytes of the body.
+   * `maySend` is called directly before the request is written. If it returns false, the request fails and is not
+   * written. Reads at most `bytesMax` bytes of the body.
    */
   constructor(
     time: Time,

@@ -99,9 +99,9 @@ function begin(
 }
 
 /**
- * Opens one connection. Looks up the host and checks its addresses for every connection, because they may have changed.
- * If an address does not answer, tries the next address. Resumes a session of the same receiver at the same address.
- * Throws a DeliveryFault.
+ * Opens one connection. Looks up the host and checks its addresses for every connection, because the addresses may have
+ * changed. If an address does not answer, tries the next address. Resumes a session of the same receiver at the same
+ * address. Throws a DeliveryFault.
  */
 export async function dial(options: Dial): Promise<Dialled> {
   const { target, guard, time, key: receiver, sessions, reached } = options;

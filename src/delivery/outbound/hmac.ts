@@ -1,4 +1,4 @@
-/** Computes HMAC-SHA256 (RFC 2104). For short texts, this takes a third less time than `createHmac`. */
+/** Computes HMAC-SHA256 (RFC 2104). For short texts, this function takes a third less time than `createHmac`. */
 import * as crypto from 'node:crypto';
 
 const blockBytes = 64;

@@ -14,7 +14,10 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** The receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections. */
+/**
+ * The receiver of a bot's updates. This object is built once per webhook. Webhooks with equal receivers share
+ * connections.
+ */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;

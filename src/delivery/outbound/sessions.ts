@@ -18,7 +18,7 @@ export class TlsSessions {
   readonly #ms: number;
   readonly #kept = new Map<string, Kept>();
 
-  /** A session is resumed for `ms` after the handshake that verified the certificate. */
+  /** A session may be resumed for `ms` after the handshake that verified the certificate. */
   constructor(time: Time, ms: number) {
     this.#time = time;
     this.#ms = ms;
@@ -28,7 +28,7 @@ export class TlsSessions {
     return this.#kept.size;
   }
 
-  /** Returns when a session ends whose certificate was just verified. The certificate expires at `validTo`. */
+  /** Returns the time at which a session ends. The certificate was just verified and expires at `validTo`. */
   endOf(validTo: string): number {
     // Uses the clock of the machine, because OpenSSL verifies certificates with this clock.
     const validMs = Date.parse(validTo) - this.#time.machine();

@@ -38,8 +38,8 @@ export interface Trust {
 let publicTrust: Trust | undefined;
 
 /**
- * Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. Parsing the certificates
- * takes tens of milliseconds, so a process parses them only once, and only when needed.
+ * Trusts the authorities that Node trusts. Operators can add more authorities with NODE_EXTRA_CA_CERTS. Parsing the
+ * certificates takes tens of milliseconds, so a process parses them only once, and only when needed.
  */
 function trustInPublic(): Trust {
   publicTrust ??= {

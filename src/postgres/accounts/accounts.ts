@@ -79,7 +79,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** The delay in ms before the next step, or 0 to run it immediately. */
+  /** The delay in ms before the next step, or 0 to run the step immediately. */
   readonly restMs: number;
 }
 

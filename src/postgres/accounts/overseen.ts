@@ -53,7 +53,7 @@ export interface AccountRow {
   readonly suspended: boolean;
 }
 
-/** Loads the accounts with this id or with this lower-case username. There are at most two. */
+/** Loads the accounts with this id or with this lower-case username. There are at most two such accounts. */
 export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql.rows<AccountRow>`
   with wanted as (
     select ${id}::bigint as id union select owner from names where name = ${username} and free_at is null)
@@ -74,7 +74,7 @@ export interface ScannedAccounts {
 }
 
 /**
- * Reads the `rows` newest accounts with ids below `before`, and returns up to `limit` of them that match all patterns.
+ * Reads the `rows` newest accounts with ids below `before`, and returns up to `limit` accounts that match all patterns.
  * The patterns must come from `wordPattern`. People and bots get their ids from one sequence.
  */
 export const scanAccounts = (

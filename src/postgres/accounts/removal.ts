@@ -48,10 +48,7 @@ export function deleteBot(db: Database, bot: number, owner: number, holdMs: numb
   });
 }
 
-/**
- * When a bot is deleted, a change closes it to all writers. Loads the version of this change. Returns null for any
- * other bot.
- */
+/** Loads the version of the change that closed a deleted bot to all writers. Returns null for any other bot. */
 export const loadGone = (sql: Sql, bot: number) => sql.first<{ version: number }>`
   select write_version as version from bots where id = ${bot} and deleted_at is not null`;
 

@@ -14,7 +14,7 @@ export interface SessionRow {
   readonly is_current: boolean;
 }
 
-/** The day of a token's last use or, if it was never used, of its creation. */
+/** The day of a token's last use. For a token that was never used, the day of its creation. */
 const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**

@@ -336,8 +336,8 @@ export interface NewestHead {
 const searched_days = [2, 30, undefined] as const;
 
 /**
- * Loads the newest message of each chat. Searching all partitions for each chat would take long, and nearly all chats
- * that people open have a message of the last days. Returns one row per chat, in any order.
+ * Loads the newest message of each chat. Reads recent days first, because searching all partitions for each chat would
+ * take long. Nearly all chats that people open have a message of the last days. Returns one row per chat, in any order.
  */
 export async function loadNewestHeads(
   sql: Sql,

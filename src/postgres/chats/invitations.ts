@@ -15,8 +15,8 @@ const open = `declined_at is null and created_at > now() - interval '1 milliseco
  * limit. The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Makes other additions by the same person wait. To avoid deadlocks, a transaction that holds this lock never waits
-  // for a lock that other transactions take before this lock.
+  // Other additions by the same person wait for this lock. To avoid deadlocks, a transaction that holds this lock never
+  // waits for a lock that other transactions take before this lock.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,

@@ -16,9 +16,7 @@ async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise
   if (!active) fail(refusal);
 }
 
-/**
- * Stores a join request, and an event for the bots that may decide on it. A repeated call changes nothing.
- */
+/** Stores a join request, and an event for the bots that may decide on the request. A repeated call changes nothing. */
 async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): Promise<void> {
   const { of_chat, of_user } = await sql.one<{ of_chat: number; of_user: number }>`
     select (select count(*) from join_requests where chat_id = ${chat} and user_id <> ${user})::int as of_chat,

@@ -107,7 +107,7 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 type JoinLink = EventLink & { readonly id: number };
 
 /**
- * Adds 1 to the members of a link when a person joins through the link, and subtracts 1 when a member who joined
+ * Adds 1 to the member count of a link when a person joins through the link, and subtracts 1 when a member who joined
  * through the link leaves.
  */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
@@ -249,8 +249,8 @@ export function putMember(
 }
 
 /**
- * Makes the first administrator who is a person the creator of the chat. If no administrator is a person, the chat has
- * no creator. Returns the new creator or null. Returns false if `from` is not the creator.
+ * Chooses a new creator of the chat: the first administrator who is a person. If no administrator is a person, the chat
+ * has no creator. Returns the new creator or null. Returns false if `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {

@@ -24,7 +24,7 @@ export interface SearchedRow {
   readonly isCut: boolean;
 }
 
-/** How many bytes the records of a range may have together. */
+/** The maximum total size of the records of a range, in bytes. */
 const bytes = fragment('(262144 + c.rows * 1024)');
 
 /** Makes Postgres cancel any statement of this transaction that takes longer than `ms`. */

@@ -243,7 +243,7 @@ export interface OutcomeRow {
   readonly last: number;
   readonly p50: number;
   readonly p99: number;
-  /** The time in s in which the attempts were made. */
+  /** The length in s of the period in which the attempts were made. */
   readonly seconds: number;
 }
 

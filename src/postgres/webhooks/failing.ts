@@ -21,8 +21,8 @@ export async function noteFailing(
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
-  // Checks for failing webhooks before it begins a transaction. Usually there are none, and a transaction takes several
-  // round trips.
+  // Checks for failing webhooks before it begins a transaction. Usually no webhook is failing, and a transaction takes
+  // several round trips.
   const mended =
     delivered.length === 0
       ? []
@@ -99,8 +99,8 @@ const dropRows = (sql: Sql, routes: readonly QueueOfRoute[]) => sql.run`
     (select * from unnest(${botsOf(routes)}::bigint[], ${slotsOf(routes)}::smallint[]))`;
 
 /**
- * Removes new rows that belong to deleted routes. A route may be deleted before its last failures are recorded, and its
- * row would then stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's
+ * Removes new rows that belong to deleted routes. A route may be deleted before its last failures are recorded, and the
+ * new row would then stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's
  * routes.
  */
 async function dropDeleted(sql: Sql, begun: readonly QueueOfRoute[], nameOf: RouteNames): Promise<void> {

@@ -27,7 +27,9 @@ export interface WebhookRow extends WebhookColumns {
   /** Unix time in ms. */
   readonly former_until: number | null;
   readonly version: number;
-  /** The version at the last `setWebhook` or `deleteWebhook` call. A new signing secret does not change it. */
+  /**
+   * The version at the last `setWebhook` or `deleteWebhook` call. A new signing secret does not change this version.
+   */
   readonly set_version: number;
   /** Suspending a bot pauses its deliveries. */
   readonly suspended: boolean;

@@ -57,9 +57,9 @@ export interface Source {
 export interface CombinedForm extends Source {
   /** How many calls one run may contain. A list argument counts as one call per value. */
   readonly callsMax: number;
-  /** Whether a run may have calls of several partitions, if one server has all of them. */
+  /** Whether a run may have calls of several partitions, if one server has all of these partitions. */
   readonly anyPartition: boolean;
-  /** The keys that all calls of a run share. They are passed once. */
+  /** The keys that all calls of a run share. These keys are passed once. */
   readonly commonKeys: readonly string[];
   readonly ownKeys: readonly string[];
 }
@@ -79,7 +79,7 @@ export interface Script extends Source {
   readonly args: readonly ArgSpec[];
   readonly ok: readonly ValueSpec[];
   readonly errors: ReadonlyMap<string, readonly ValueSpec[]>;
-  /** The form for several calls, or null if the header does not declare it. */
+  /** The form for several calls, or null if the header does not declare this form. */
   readonly combined: CombinedForm | null;
 }
 

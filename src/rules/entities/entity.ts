@@ -42,7 +42,7 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** Styles may overlap with everything except code. If a style would cross another entity, it is split. */
+/** Styles may overlap with everything except code. If a style would cross another entity, the style is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
 /** Quotes may contain other entities, except quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
@@ -86,9 +86,9 @@ const userLink = /^tg:\/\/user\/?\?id=([1-9]\d{0,13})$/i;
 const emojiLink = /^tg:\/\/emoji\/?\?id=([1-9]\d{0,19})$/i;
 
 /**
- * Builds the entity of a link. It is a `text_mention` for `tg://user?id=` and a `text_link` for a URL. Returns null for
- * an unsupported URL, such as `javascript:`. Adds `http://` to a domain without a scheme, and replaces an empty path
- * with `/`.
+ * Builds the entity of a link. The entity is a `text_mention` for `tg://user?id=` and a `text_link` for a URL. Returns
+ * null for an unsupported URL, such as `javascript:`. Adds `http://` to a domain without a scheme, and replaces an
+ * empty path with `/`.
  */
 export function linkEntity(offset: number, length: number, target: string): Entity | null {
   const link = target.trim();

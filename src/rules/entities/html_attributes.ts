@@ -11,7 +11,8 @@ const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;
-  // Counts the references before `replace` is called, because `replace` finds all of them before it decodes the first.
+  // Counts the references before `replace` is called, because `replace` finds all references before it decodes the
+  // first reference.
   for (; at >= 0; at = text.indexOf('&', at + 1)) marks.count();
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;

@@ -46,7 +46,7 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 /**
  * Converts entities to the form in which they are stored. If two links, codes or quotes overlap, the earlier entity
  * remains, or the longer entity if both entities start at the same offset. Adjacent styles of one type are merged. Code
- * contains no styles. If a style would cross another entity, it is split.
+ * contains no styles. If a style would cross another entity, the style is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -71,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Returns the entities that cannot be split. They either do not overlap or are inside a quote. */
+/** Returns the entities that cannot be split. These entities either do not overlap or are inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;

@@ -241,8 +241,8 @@ export class Auth {
     // Rejects the tokens of suspended owners, but does not remove these tokens.
     if (pepper < 0 || value.state !== undefined) return null;
     if ('tokens' in value) this.#tokenUse.note(secrets.lookup(token));
-    // Replaces the hashes of people's tokens only. Key rotation replaces the hashes of bots' tokens, because it can
-    // decrypt these tokens.
+    // Replaces the hashes of people's tokens only. Key rotation replaces the hashes of bots' tokens, because the
+    // rotation can decrypt these tokens.
     if (pepper > 0 && 'tokens' in value) this.#moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === this.#forgotten) this.#remember(token, kind, value);
     return value;
@@ -295,8 +295,8 @@ export class Auth {
   }
 
   /**
-   * Returns whether this node has the token in its cache and has received no revocation of it. The entry may have
-   * expired.
+   * Returns whether this node has the token in its cache and has received no revocation of the token. The entry may
+   * have expired.
    */
   remembers(token: string): boolean {
     return this.#memories.has(token);
@@ -327,9 +327,9 @@ export class Auth {
   }
 
   /**
-   * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves when no node
-   * accepts the tokens any more, because each node has acknowledged the epoch or its lease has expired. Several
-   * subjects share one epoch and one wait.
+   * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves when each node
+   * has acknowledged the epoch or its lease has expired. No node accepts the tokens after that. Several subjects share
+   * one epoch and one wait.
    */
   async revoke(...subjects: readonly Subject[]): Promise<void> {
     if (subjects.length === 0) return;
@@ -379,7 +379,7 @@ export class Auth {
   }
 
   /**
-   * Calls `listener` when cached data of the subject becomes invalid, for example by a revocation. Returns the
+   * Calls `listener` when cached data of the subject becomes invalid, for example after a revocation. Returns the
    * function that unsubscribes.
    */
   onForgotten(subject: Subject, listener: () => void) {

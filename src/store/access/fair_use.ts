@@ -48,8 +48,8 @@ interface Grant {
 }
 
 /**
- * If a rate is fast, each node admits 1 / ownShare of it without asking Redis. Calls by moderate callers thus need no
- * round trip.
+ * If a rate is fast, each node admits 1 / ownShare of the rate without asking Redis. Calls by moderate callers thus
+ * need no round trip.
  */
 const ownShare = 10;
 /**

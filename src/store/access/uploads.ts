@@ -45,7 +45,7 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
     /**
-     * Returns whether the file counts against the limit of `owner`. There are files that count against no limit. Error:
+     * Returns whether the file counts against the limit of `owner`. Some files count against no limit. Error:
      * `unavailable`.
      */
     isStoredBy: (owner: number, key: string) => rows.isStoredBy(db, owner, key),

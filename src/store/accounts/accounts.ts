@@ -134,8 +134,8 @@ class RemovalStep {
   }
 
   /**
-   * Returns two versions for each partition: the last version that it assigned, and its first version that is not yet
-   * in Postgres.
+   * Returns two versions for each partition: the last version that the partition assigned, and its first version that
+   * is not yet in Postgres.
    */
   #journals() {
     const { scripts, keys } = this.#context;
@@ -152,7 +152,9 @@ class RemovalStep {
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
   }
 
-  /** Deletes the kept updates that the person caused. Returns false if the time ran out before all were deleted. */
+  /**
+   * Deletes the kept updates that the person caused. Returns false if the time ran out before all updates were deleted.
+   */
   async #eraseKept(): Promise<boolean> {
     for (const { db } of holding(this.#context.shards))
       while (await deleteKeptOfUser(db, this.#user)) if (this.#isOver()) return false;

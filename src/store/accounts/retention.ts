@@ -59,7 +59,7 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** A partition. `span` is set if all its messages are too old, so that the partition can be dropped. */
+/** A partition. `span` is set if all messages of the partition are too old, so that the partition can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
@@ -171,7 +171,7 @@ class MessageStep {
       const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
       for (const row of chats) {
         const isDue = this.#isDue(row);
-        // Stops before this chat, so that the next step starts with it.
+        // Stops before this chat, so that the next step starts with this chat.
         if (isDue && this.#isOver()) return at;
         at = { ...at, chat: row.chat_id, user: row.user_id };
         if (isDue) at = await this.#eraseChat(at);
@@ -225,7 +225,7 @@ class MessageStep {
     }
   }
 
-  /** Erases messages in a chat. Returns false if the chat was deleted with its person's account. */
+  /** Erases messages in a chat. Returns false if the chat was deleted together with a person's account. */
   async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));

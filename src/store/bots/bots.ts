@@ -76,7 +76,7 @@ export class Bots extends Transfers {
 
   /**
    * Returns a bot's profile in this language, or null if the bot never existed. The profile is cached under the node's
-   * lease. A deleted bot still has a profile, because readers of its messages need it.
+   * lease. A deleted bot still has a profile, because readers of its messages need the profile.
    */
   async profile(id: number, language: string | null): Promise<Profile | null> {
     const bot = await this.parts.auth.botById(id);

@@ -22,7 +22,7 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
   return {
     ...createTalks(context),
     /**
-     * Returns the id of the management bot. Creates the bot with this username and these texts if it does not exist.
+     * Returns the id of the management bot. If the bot does not exist, creates it with this username and these texts.
      * Its updates are queued and leased like the updates of other bots with a webhook. The updates stay in order within
      * each chat. Error: `username_taken`.
      */

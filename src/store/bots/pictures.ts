@@ -25,7 +25,7 @@ export type Pictures = ReturnType<typeof createPictures>;
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
-    /** Records keys. Call this before the files are written. */
+    /** Records the keys of new files. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
     /** Sets a picture. A null picture removes the current picture. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(

@@ -55,7 +55,7 @@ export function createStickerSets({ db }: StoreContext) {
     /** Returns whether the set `name` contains the file `key` and belongs to the bot. */
     contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
-     * Checks whether the bot may add a set, before files are stored for the set. `add` checks this again. Errors:
+     * Checks whether the bot may add a set, before files are stored for the set. `add` repeats this check. Errors:
      * `sticker_set_name_taken`, `too_many_sticker_sets`.
      */
     async checkNew(bot: number, name: string): Promise<void> {
@@ -65,7 +65,7 @@ export function createStickerSets({ db }: StoreContext) {
     },
     /**
      * Checks whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is stored for the
-     * new sticker. The change itself checks this again. Errors: `sticker_set_invalid`, `too_many_stickers`,
+     * new sticker. The change itself repeats this check. Errors: `sticker_set_invalid`, `too_many_stickers`,
      * `sticker_set_not_modified`.
      */
     async checkChange(bot: number, name: string, old?: string): Promise<void> {

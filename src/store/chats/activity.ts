@@ -108,7 +108,7 @@ export class Activity {
 
   /**
    * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
-   * message in each chat. Each `limits.heads_per_call` chats count as one additional call by the person. With
+   * message in each chat. Every `limits.heads_per_call` chats count as one additional call by the person. With
    * `continuing`, reuses the order if this process computed it within the last `limits.chat_order_ms`. Later pages then
    * load no headers. Error: `too_many_requests`.
    */

@@ -163,8 +163,8 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // Counts only the ids that the script has read. If the byte limit stopped the script, it has not read the ids
-      // below the lowest row.
+      // Counts only the ids that the script has read. If the byte limit stopped the script, the script has not read the
+      // ids below the lowest row.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }

@@ -241,7 +241,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Makes the first administrator who is a person the creator of the chat. Does nothing if `from` is not the creator.
+   * Chooses a new creator of the chat: the first administrator who is a person. Does nothing if `from` is not the
+   * creator.
    */
   async passOn(chat: ChatRef, from: number) {
     const heir = await rows.passOnChat(this.context.db, chat.id, from);

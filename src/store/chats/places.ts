@@ -56,7 +56,7 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find'>) 
       await rows.unpinInList(db, user, chat.id);
       await tellSettings(context, user, chat);
     },
-    /** Moves a chat to the person's archive. Unpins it. Errors: `chat_not_found`, `unavailable`. */
+    /** Moves a chat to the person's archive, and unpins the chat. Errors: `chat_not_found`, `unavailable`. */
     async archive(user: number, chat: ChatRef) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
       await rows.putInArchive(db, user, chat.id, newest);

@@ -45,8 +45,8 @@ export function createPush({ db, secrets }: StoreContext) {
      */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
     /**
-     * Records which people were notified. Within limits.push_gap_ms, they get no other notification about the same
-     * chat.
+     * Records which people were notified. Within limits.push_gap_ms, these people get no other notification about the
+     * same chat.
      */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
     /** Removes a subscription that the push service no longer knows. */

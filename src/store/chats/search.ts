@@ -1,7 +1,7 @@
 /**
- * Searches the messages in a person's chats. Postgres selects candidates among the messages already written to it. Each
- * candidate is then checked against its current record. A message that was just deleted or edited is thus never found
- * by its old text.
+ * Searches the messages in a person's chats. Postgres selects candidates among the messages that it already stores.
+ * Each candidate is then checked against its current record. A message that was just deleted or edited is thus never
+ * found by its old text.
  */
 import {
   boundStatements,
@@ -23,7 +23,7 @@ import { storeLimits as limits } from '../limits.js';
 import type { Chats } from './chats.js';
 
 export interface FoundMessages {
-  /** Newest first in each chat. */
+  /** The found messages, newest first in each chat. */
   readonly messages: readonly StoredMessage[];
   /** The id below which the search of the last chat continues, or 0 if that chat is done. */
   readonly next: number;

@@ -382,8 +382,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes. If `cursor` is given, reports only changes after it. With `unseen`, the browser window is
-   * not visible and does not count as open. Returns the function that ends the stream.
+   * Starts to report changes. If `cursor` is given, reports only changes after this cursor. With `unseen`, the browser
+   * window is not visible and does not count as open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {
@@ -447,7 +447,7 @@ export class Streams {
       this.#from.context.time.cancel(this.#timer);
       this.#timer = undefined;
     }
-    // Reloads the chat list regularly, because the hint about its change may be lost.
+    // Reloads the chat list regularly, because the hint about a change of the list may be lost.
     const reloadList = ++this.#ticks % reloadTicks === 0;
     for (const stream of this.#open) stream.check(undefined, reloadList);
   }

@@ -57,7 +57,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** Lists media types. File ids contain the index, so new types must be appended. */
+/** Lists media types. File ids contain the index of the type, so new types must be appended. */
 export const mediaTypes = [
   'photo',
   'video',
@@ -166,7 +166,7 @@ export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4, inline: 8 } as const;
 
-/** Describes the header array. Lua accesses it by position (see lua/lib/message.lua). */
+/** Describes the header array. Lua accesses the array by position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds. */

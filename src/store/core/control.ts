@@ -50,7 +50,7 @@ export interface Bot {
   /** The owner's id, or 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
-  /** The bot's default name. If no default was set, its name at creation. */
+  /** The bot's default name. If no default was set, the name that the bot got at creation. */
   readonly name: string;
   /** The lookup value of the valid token in base64. Empty while the token is blocked. */
   readonly token: string;
@@ -66,7 +66,7 @@ export interface Bot {
   prepared?: unknown;
 }
 
-/** Holds fields of a bot that only its pages show. */
+/** Holds the fields of a bot that are shown only on the bot's pages. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;

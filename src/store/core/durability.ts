@@ -80,7 +80,7 @@ const isCovered = (version: number, flushed: number): boolean =>
 
 /**
  * Returns whether the announcement `flushed` belongs to a later incarnation than the change. If so, no announcement can
- * confirm the change, because Redis may have lost it.
+ * confirm the change, because Redis may have lost the change.
  */
 const isPassed = (version: number, flushed: number): boolean =>
   incarnationOf(version) < incarnationOf(flushed);
@@ -119,7 +119,7 @@ export function notingRunner(
   };
 }
 
-/** The error of a call if it is unknown whether its changes survive a loss of Redis. */
+/** The error of a call whose changes may not survive a loss of Redis. */
 const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
 
 export class Durability {

@@ -29,7 +29,8 @@ export interface PollState {
 export interface Poll extends PollDraft {
   readonly id: string;
   /**
-   * The state when the message was read. A forward also stores this state, because updates about the forward show it.
+   * The state when the message was read. A forward also stores this state, because updates about the forward show this
+   * state.
    */
   readonly state?: PollState;
 }

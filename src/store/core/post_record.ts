@@ -37,7 +37,7 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting takes more time
+ * Formats the first `max` UUIDs of a list. Writes all UUIDs into one string first, because formatting takes more time
  * than anything else when a popular post is shown.
  */
 function uuids(list: Buffer, max: number): string[] {

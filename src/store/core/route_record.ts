@@ -45,7 +45,7 @@ export interface Route extends RouteSettings {
   readonly dropped: number;
 }
 
-/** A deleted route, whose queue may still have updates. */
+/** A deleted route. Its queue may still have updates. */
 export interface RemovedRoute {
   readonly slot: number;
   readonly set: number;

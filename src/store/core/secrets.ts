@@ -69,7 +69,7 @@ export function createSecrets(
   }
 
   return {
-    /** Returns 32 bytes that identify a token without revealing it. Uses the first pepper. */
+    /** Returns 32 bytes that identify a token without revealing the token. Uses the first pepper. */
     lookup: (token: string): Buffer => digest(pepper, token),
     /** Returns a lookup value for each pepper, in order. A token is valid if one of these values matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),

@@ -50,8 +50,8 @@ export interface ShownAnswer {
 }
 
 /**
- * How many digits at the end of a query id name the partition. From the id alone, a front can thus find the partition
- * of a choice.
+ * The number of digits at the end of a query id that name the partition. From the id alone, a front can thus find the
+ * partition of a choice.
  */
 const partitionDigits = 3;
 

@@ -11,8 +11,8 @@ import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
 /**
- * How many digits at the end of a query id name the partition. From the id alone, a front can thus find the partition
- * of an answer.
+ * The number of digits at the end of a query id that name the partition. From the id alone, a front can thus find the
+ * partition of an answer.
  */
 const partitionDigits = 3;
 

@@ -63,8 +63,8 @@ const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 
 /**
- * Returns the origin of a message. In groups and channels, the origin contains a copy of the sender's profile, which
- * direct chats do not need.
+ * Returns the origin of a message. In groups and channels, the origin contains a copy of the sender's profile. Direct
+ * chats do not need this copy.
  */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
@@ -196,7 +196,7 @@ export class Messages extends Batches {
 
   /**
    * Edits a message. If the message was edited less than a second ago, the edit becomes pending. A pending edit is
-   * applied once a second has passed since the last edit, unless a later edit replaces it. `owner` is the owner of the
+   * applied when a second has passed since the last edit, unless a later edit replaces it. `owner` is the owner of the
    * bot. Throws the errors of `edit`. Throws `too_many_requests` only if too many edits of this owner or of all owners
    * are pending, or if the call is durable.
    */

@@ -35,8 +35,8 @@ export interface PollRequest {
 /** The stream pauses while it has `limit` unconfirmed updates. */
 interface StreamRequest extends Omit<PollRequest, 'timeout'> {
   /**
-   * The id of the last update that the client has, or 0. The stream sends the updates after this id. It confirms no
-   * updates.
+   * The id of the last update that the client has, or 0. The stream sends the updates after this id. This id confirms
+   * no updates.
    */
   readonly lastSeen: number;
 }

@@ -77,7 +77,7 @@ const nothing: Buffer = Buffer.alloc(0);
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
+/** Returns a field name. Almost all names are a single letter. A single letter needs no decoding. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
@@ -159,7 +159,7 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
     async open(bot: number): Promise<boolean> {
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot), routes: keys.routes(bot) };
-      // The first call only reads the incarnation, which is never 0.
+      // The first call passes the incarnation 0. No incarnation is 0, so this call only reads the current incarnation.
       let [known, settings] = [0, { mask: 0, hook: '', set: '', routes: nothing }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
         // Each attempt starts at another value. In an earlier attempt, Redis may have opened the queue and assigned

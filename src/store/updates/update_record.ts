@@ -16,7 +16,7 @@ export function unpackUpdate(record: Buffer): Readonly<Record<string, Buffer>> {
   return fields;
 }
 
-/** Packs as a msgpack binary with a length of 32 bits, as `pack_bytes` in `lua/lib/queue.lua` does. */
+/** Packs bytes as a msgpack binary with a length of 32 bits, as `pack_bytes` in `lua/lib/queue.lua` does. */
 function packLong(text: string): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt8(0xc6);
@@ -25,8 +25,8 @@ function packLong(text: string): Buffer {
 }
 
 /**
- * Returns the bytes with which the record of each update of a route ends. A script packs dead letters, and `packUpdate`
- * packs delivered updates. In both cases, the last field of the record is `l`, the slot of the route.
+ * Returns the last bytes of the record of every update of a route. A script packs dead letters, and `packUpdate` packs
+ * delivered updates. In both cases, the last field of the record is `l`, the slot of the route.
  */
 export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
   dead: Buffer.concat(['l', String(slot)].map(packLong)),

@@ -253,7 +253,10 @@ export class HistoryReplays {
     return Promise.all(found.map((row) => this.#shown(row)));
   }
 
-  /** Cancels a replay. Its pending updates are not delivered. Does nothing if it has ended. Error: `replay_not_found`. */
+  /**
+   * Cancels a replay. Its pending updates are not delivered. Does nothing if the replay has ended. Error:
+   * `replay_not_found`.
+   */
   async cancel(bot: number, id: number): Promise<HistoryReplay> {
     const since = await loadOwnedSince(this.#db, bot);
     const find = async () => {

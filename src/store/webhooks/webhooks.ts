@@ -252,7 +252,7 @@ export class Webhooks {
 
   /**
    * Deletes a route. The pending updates of the route are dropped, or move to the bot's own queue. Returns false if
-   * there is no route of this name, or if the settings of the bot have another version than `only`.
+   * there is no route of this name, or if the settings of the bot have a version other than `only`.
    */
   async removeRoute(bot: number, name: string, drop: boolean, only: number | null = null): Promise<boolean> {
     const removed = await this.#changeRoutes(bot, name, 'webhook_route_deleted', only, (record, version) =>
