@@ -135,7 +135,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; removed: number };
   };
-  /** Returns the copy of a control record, or creates a fill ticket if there is none. */
+  /** Returns the copy of a control record. If there is no copy, creates a fill ticket. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };
     args: { token: string; ttl_ms: number | string };
@@ -152,14 +152,14 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
-  /** Makes a replaced Postgres server the current one again, on an operator's request. */
+  /** Makes a replaced Postgres server the current server again, on an operator's request. */
   'history/accept': {
     keys: { history: string };
     args: { server: string; running: string };
     result:
       | { status: 'ok' };
   };
-  /** Announces flushes, unless a Postgres server that committed one of them has been replaced by another server. */
+  /** Announces flushes. Refuses if another server has replaced a server that committed one of these flushes. */
   'history/announce': {
     keys: { history: string; flushed: string };
     args: { hint: string; servers: readonly (string)[] };
@@ -351,7 +351,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes all of several messages in a chat, or none of them. */
+  /** Deletes either all of the given messages in a chat, or none of them. */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
@@ -519,7 +519,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
-  /** Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts. */
+  /** Sends messages to a group or channel, all or none, with consecutive ids. */
   'messages/send_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; post: string };
     args: { token: string; chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; keep: string; tails: readonly (Buffer | string)[] };
@@ -698,7 +698,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Records that users have browser windows open on a node, or have closed them all. */
+  /** Records that users have browser windows open on a node, or have closed all of these windows. */
   'presence/note': {
     keys: { windows: string };
     args: { node: string; ttl_ms: number | string; users: readonly (string)[] };
@@ -781,7 +781,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; pending: number; mask: number | null; failed: number | null; why: string | null; strayed: number | null; now: number; dead: number; next: number | null };
   };
-  /** Opens a bot's queue if it has none. */
+  /** Opens the queue of a bot that has no queue. */
   'updates/open_queue': {
     keys: { meta: string; routes: string; state: string };
     args: { known: number | string; start: number | string; mask: number | string; hook: string; set: string; routes: Buffer | string };
@@ -888,7 +888,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Stops a draft, and queues an update about this for the bot. */
+  /** Stops a draft, and queues an update that reports the stop to the bot. */
   'updates/stop_draft': {
     keys: { meta: string; journal: string; chat: string; ticket: string; draft: string; queue: string; due: string; channel: string; queue_state: string; bot_channel: string };
     args: { token: string; chat: string; id: string; from: Buffer | string };
@@ -903,7 +903,7 @@ export interface Scripts {
       | { status: 'cant_write' }
       | { status: 'not_found' };
   };
-  /** Deletes the first entries of an outbox, whose updates have all been added to the queues of the bots. */
+  /** Deletes the first entries of an outbox. */
   'updates/trim_outbox': {
     keys: { meta: string; outbox: string };
     args: { incarnation: number | string; last: string };
@@ -927,7 +927,7 @@ export interface Scripts {
       | { status: 'user_missing'; ticket: string }
       | { status: 'vote_final' };
   };
-  /** Creates a poll. The caller sends the message of the poll afterwards, because it contains the id of the poll. */
+  /** Creates a poll. */
   'votes/create': {
     keys: { meta: string; journal: string; poll: string; due: string };
     args: { token: string; poll: string; place: string; record: Buffer | string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -1018,7 +1018,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Adds the next updates of a replay to its queue, and moves its cursor. */
+  /** Adds the next updates of a replay to the replay's queue, and moves the replay's cursor. */
   'webhooks/feed_replay': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; channel: string };
     args: { bot: string; replay: string; from: string; to: string; updates: readonly (Buffer | string)[] };
@@ -1056,7 +1056,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'queue_missing' };
   };
-  /** Reads the progress of a replay, and the pending updates that it may deliver next. */
+  /** Reads the progress of a replay, and the pending updates that the replay may deliver next. */
   'webhooks/read_replay': {
     keys: { state: string; queue: string };
     args: { bot: string; from: string; last: string; slots: readonly (string)[] };
