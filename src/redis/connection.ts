@@ -75,7 +75,7 @@ export class RedisConnection implements RedisServers {
   #closes = 0;
   #silent = false;
   /**
-   * The number of bytes that had arrived at the last check, and the number of timer ticks since then during which
+   * The number of bytes that had arrived at the last check, and the number of successive timer ticks during which
    * commands were unanswered and no data arrived.
    */
   #silence = { bytes: 0, ticks: 0 };

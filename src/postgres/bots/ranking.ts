@@ -39,7 +39,7 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
 
 export interface Hooked {
   readonly bot: number;
-  /** The encrypted routes of a bot without a webhook of its own. Possibly, the bot has deleted all of these routes. */
+  /** The encrypted routes of a bot without a webhook of its own. All of these routes may have been deleted. */
   readonly routes: Buffer | null;
 }
 

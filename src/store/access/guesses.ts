@@ -1,8 +1,8 @@
 /**
  * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. Redis
- * stores the counts, which all nodes share. While an address must wait, nodes answer its calls without asking Redis or
- * Postgres. Calls with cached tokens skip this check. For other tokens, each slowed address is allowed a few lookups
- * per minute.
+ * stores the counts, which all nodes share. While an address must wait, a node that knows about the wait answers
+ * without asking Redis or Postgres. Calls with cached tokens skip this check. For other tokens, each slowed address is
+ * allowed a few lookups per minute.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
