@@ -33,7 +33,7 @@ export const settings = {
   METRICS_PORT: whole(1, 65_535)
     .optional()
     .describe(
-      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front serves these paths on PORT',
+      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front always serves these paths on PORT',
     ),
   BASE_URL: url(['http:', 'https:']).optional().describe('Public URL of the service'),
   REDIS_URL: url(['redis:', 'rediss:'])
@@ -46,7 +46,9 @@ export const settings = {
     ),
   REDIS_SENTINELS: servers(26_379)
     .optional()
-    .describe('Addresses of Sentinels. The host in REDIS_URL is then the name of their master'),
+    .describe(
+      'Addresses of Sentinels. The host in REDIS_URL is then the name of the master in the Sentinels',
+    ),
   REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe(
@@ -60,12 +62,12 @@ export const settings = {
   DATABASE_REPLICA_URLS: standbys
     .default([])
     .describe(
-      'Standbys of the PostgreSQL of DATABASE_URL, separated by spaces; `1=postgres://…` is a standby of database 1 of DATABASE_SHARDS. Fronts read cold messages for history and exports from standbys. Messages that a standby has not replayed yet are read from the primary',
+      'Standbys of the PostgreSQL of DATABASE_URL, separated by spaces; `1=postgres://…` is a standby of database 1 of DATABASE_SHARDS. For histories and exports, fronts read messages that are not in Redis from the standbys. If a standby has not yet replayed a message, the front reads the message from the primary',
     ),
   DATABASE_SHARDS: shards
     .default([])
     .describe(
-      'Databases for the data of chats, `1=postgres://…,2=postgres://…`. `petrel migrate` divides a new installation evenly over them. By default everything is in DATABASE_URL',
+      'Databases for the data of chats, `1=postgres://…,2=postgres://…`. `petrel migrate` divides the partitions of a new installation evenly among these databases. By default, all data is in DATABASE_URL',
     ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder with all data of `dev`'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
@@ -163,7 +165,7 @@ export const settings = {
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Rate limit for the calls of a bot. `getUpdates`, `streamUpdates` and `confirmUpdates` are counted separately, with the same limit. A batch counts one call per message, a mention of a person counts one call, a change of settings 20 calls (`dev`: 0)',
+      'Rate limit for the calls of a bot. `getUpdates`, `streamUpdates` and `confirmUpdates` are counted separately, with the same limit. A batch counts as one call per message, each mention of a person as one call, and a change of settings as 20 calls (`dev`: 0)',
     ),
   RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls by all bots of one owner together'),
   RATE_PER_PERSON: rate
@@ -172,7 +174,7 @@ export const settings = {
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Rate limit for changes in one chat. All bots together have one such limit, and each person has another. A batch counts one change per message (`dev`: 0)',
+      'Rate limit for changes in one chat. In each chat, all bots together have one such limit, and each person has a separate limit. A batch counts as one change per message (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests from one client address'),
   RATE_PER_READER: rate
@@ -186,7 +188,7 @@ export const settings = {
   LINK_PREVIEWS: flag
     .default(true)
     .describe(
-      '1: the web application shows the title and the description of the first page that a message links to. Fronts then load pages from the internet over HTTPS; 0: no previews',
+      '1: the web application shows the title and the description of the first page that a message links to. For the previews, fronts load pages from the internet over HTTPS; 0: no previews',
     ),
   EDIT_AFTER_PRESS: flag
     .default(true)
@@ -194,10 +196,10 @@ export const settings = {
       '1: after a press of an inline button, its bot may edit that message once more within the second; 0: a message can always be edited only once a second',
     ),
   UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
-    'Bytes that a person and their bots together may upload per day. Further uploads answer 429; 0 for no limit',
+    'Bytes that a person and their bots together may upload per day. Further uploads are refused with 429; 0 for no limit',
   ),
   UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
-    'Maximum bytes of all stored uploads of a person and their bots. Further uploads answer 400; 0 for no limit',
+    'Maximum bytes of all stored uploads of a person and their bots. Further uploads are refused with 400; 0 for no limit',
   ),
   DEMO_FILE: z
     .string()
@@ -231,10 +233,10 @@ export const settings = {
     'Maximum number of people listed per emoji on a post, latest first',
   ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
-    'Maximum number of journal entries per partition. Above this number, changes answer 429',
+    'Maximum number of journal entries per partition. Above this number, changes are refused with 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
-    'Maximum bytes of journal entries per partition. Above this size, changes answer 429. Bounds the memory used while Postgres is unavailable or slow',
+    'Maximum bytes of journal entries per partition. Above this size, changes are refused with 429. The limit bounds the memory that journals use while Postgres is unavailable or slow',
   ),
   DURABLE: flag
     .default(false)
@@ -258,7 +260,7 @@ export const settings = {
   WEBHOOK_SIGNING_KEYS: signingKeys
     .optional()
     .describe(
-      'Ed25519 private keys of the installation, each 32 random bytes as base64url. The first one signs each webhook delivery as `v1a` of Standard Webhooks. `/.well-known/jwks.json` publishes the public keys of all',
+      'Ed25519 private keys of the installation, each 32 random bytes as base64url. The first key signs each webhook delivery as `v1a` of Standard Webhooks. `/.well-known/jwks.json` publishes the public keys of all these private keys',
     ),
   VAPID_PRIVATE_KEY: vapidKey
     .optional()

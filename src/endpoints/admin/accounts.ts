@@ -1,6 +1,4 @@
-/**
- * Lets administrators find people and bots, and see the state of a person or bot. The page `/ops` uses these endpoints.
- */
+/** Lets administrators find people and bots, and see the state of one of them. The page `/ops` uses these endpoints. */
 import { z } from 'zod';
 import {
   viewFoundAccount,
@@ -23,7 +21,7 @@ import { optional } from '../../wire/schema.js';
 export const searchAccounts = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/accounts',
-  summary: `Searches people and bots by parts of their usernames and names. An account whose id or username is exactly the query comes first. The other accounts follow, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
+  summary: `Searches people and bots by parts of their usernames and names. If the id or username of an account equals the query, this account comes first. All other accounts follow, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
   params: z.object({
     query: searchQuery.describe(queryText('an account')),
     cursor: numberCursor,
@@ -91,7 +89,7 @@ export const inspectBot = defineAdminEndpoint({
 export const listBotAttempts = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots/{id}/attempts',
-  summary: `Lists the delivery attempts of a bot, newest first, without the answers of receivers: the failures of the last week and the last ${limits.delivery_successes_kept} successes.`,
+  summary: `Lists the delivery attempts of a bot, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes. The list does not contain the answers of receivers.`,
   params: z.object({ id: userId, status: attemptStatus, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found'],
   result: operatorAttempts,

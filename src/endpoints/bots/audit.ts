@@ -10,7 +10,8 @@ import { optional } from '../../wire/schema.js';
 export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',
-  summary: 'Lists the audit log of a bot, newest first. Omits events from before the caller owned the bot.',
+  summary:
+    'Lists the audit log of a bot, newest first. The list has no events from before the caller owned the bot.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: auditPage,

@@ -12,7 +12,7 @@ export const showAction = defineEndpoint({
   path: '/api/chats/{chat_id}/action',
   inRedis: true,
   summary:
-    'Shows that the caller is typing, recording or uploading. The other members of a group, or the other person in a chat of two people, see this. Repeat the call every few seconds. In other chats, the call does nothing.',
+    'Shows the other members of a group, or the other person in a chat of two people, that the caller is typing, recording or uploading. Repeat the call every few seconds. In other chats, the call does nothing.',
   params: z.object({ chat_id: appChatId, action: chatAction }),
   uncounted: true,
   errors: [

@@ -36,7 +36,7 @@ export const getChat = defineEndpoint({
 export const getPublicChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/about',
-  summary: 'Returns the public view of a public channel or of a group with a username.',
+  summary: 'Returns the public information about a public channel, or about a group with a username.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found'],
   result: publicChat,

@@ -36,7 +36,7 @@ const viewListed = async (store: Store, row: InviteLinkRow) => ({
 export const listInviteLinks = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the invite links that are not revoked, newest first.',
+  summary: 'Lists the invite links of a chat that are not revoked, newest first.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: refusals,
   result: listedLinks,
@@ -86,7 +86,7 @@ const params = z.object({ link: linkParam });
 export const previewInviteLink = defineEndpoint({
   verb: 'POST',
   path: '/api/invite_links/preview',
-  summary: 'Returns the chat of an invite link.',
+  summary: 'Returns the chat to which an invite link leads.',
   params,
   errors: ['invite_link_empty', 'invite_link_expired', 'kicked_from_chat'],
   result: linkPreview,

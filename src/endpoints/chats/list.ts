@@ -38,7 +38,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats with previews of messages. Pinned chats come first. The other chats are sorted by their latest message, newest first. A chat without messages is sorted by the time when the caller joined. Archived chats have a list of their own.',
+    'Lists the caller’s chats with previews of messages. Pinned chats come first. All other chats are sorted by their latest message, newest first. A chat without messages is sorted by the time when the caller joined. Archived chats are in a separate list.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     archived: optional(boolean).describe('True for the list of archived chats'),

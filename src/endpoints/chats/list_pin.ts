@@ -10,7 +10,7 @@ const params = z.object({ chat_id: appChatId });
 export const pinChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: `Pins a chat at the top of the caller’s list, and removes the chat from the archive. The latest pin comes first. A person can pin ${limits.chats_pinned_max} chats.`,
+  summary: `Pins a chat at the top of the caller’s list, and removes the chat from the archive. The latest pinned chat comes first. A person can pin ${limits.chats_pinned_max} chats.`,
   params,
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member', 'too_many_pinned_chats'],

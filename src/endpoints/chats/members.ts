@@ -130,7 +130,7 @@ export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
   summary:
-    'Removes a member from a group or channel. The member can return only if somebody adds them again.',
+    'Removes a member from a group or channel. A removed member can return only if somebody adds them again.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found', 'too_many_banned'],
   handler: async ({ user, store }, p) => {

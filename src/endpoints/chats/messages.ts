@@ -48,7 +48,8 @@ export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
   inRedis: true,
-  summary: 'Replaces the text of a message, or its caption if `caption` is given.',
+  summary:
+    'Replaces the text of a message. If `caption` is given, replaces the caption of the message instead.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,

@@ -8,7 +8,7 @@ import { messageId } from '../../wire/schema.js';
 export const readChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/read',
-  summary: 'Marks a chat as read up to a message, in all of the caller’s sessions.',
+  summary: 'Marks a chat as read up to a given message, in all sessions of the caller.',
   params: z.object({ chat_id: appChatId, message_id: messageId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],

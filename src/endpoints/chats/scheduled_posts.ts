@@ -162,7 +162,7 @@ export const changeScheduledPost = defineEndpoint({
   verb: 'PATCH',
   path: onePath,
   summary:
-    'Changes the text, caption or time of a scheduled post, and keeps its file. A post that could not be published is scheduled again.',
+    'Changes the text, caption or time of a scheduled post, but not its file. If the post could not be published before, it is scheduled again.',
   params: z.object({ ...one, text: postText.optional(), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',

@@ -12,7 +12,7 @@ export const exportSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me/export',
   summary:
-    'Exports all data about the caller as lines of JSON: profile, tokens and bots (without secrets), chats, messages, media, reactions and votes.',
+    'Exports all data about the caller, with one JSON object on each line: profile, tokens and bots (without secrets), chats, messages, media, reactions and votes.',
   params: z.object({}),
   contentType: form.contentType,
   line: exportLine,

@@ -11,7 +11,7 @@ const path = '/api/me/sessions';
 export const listSessions = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the browsers in which the caller is signed in, newest first. Tokens are not in this list.',
+  summary: 'Lists the browsers in which the caller is signed in, newest first. The list contains no tokens.',
   params: z.object({}),
   result: sessionPage,
   handler: async ({ user, store, request }) => ({
@@ -32,7 +32,7 @@ export const endOtherSessions = defineEndpoint({
   verb: 'DELETE',
   path,
   summary:
-    'Ends all sessions of the caller except the one that makes this call. The sessions stop working before this call returns. Tokens stay valid.',
+    'Ends all sessions of the caller except the session that makes this call. The sessions stop working before this call returns. Tokens stay valid.',
   params: z.object({}),
   result: endedSessions,
   handler: async ({ user, store, request }) => ({

@@ -8,7 +8,7 @@ import { usernameOfPerson } from '../../wire/fields.js';
 export const findName = defineEndpoint({
   verb: 'GET',
   path: '/api/names/{username}',
-  summary: 'Returns the person, bot or public chat that has a username.',
+  summary: 'Returns the person, bot or public chat with a given username.',
   params: z.object({ username: usernameOfPerson }),
   errors: ['username_unknown'],
   result: namedByUsername,

@@ -17,7 +17,7 @@ export const blockPerson = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Blocks a person. Neither of the two can write in their chat or open it until the person is unblocked.',
+    'Blocks a person. Until the person is unblocked, neither the caller nor the person can write in their chat or open the chat.',
   params,
   errors: ['user_not_found', 'too_many_blocked_people'],
   handler: async ({ user, store }, p) => {
@@ -41,7 +41,7 @@ export const unblockPerson = defineEndpoint({
 export const listBlocked = defineEndpoint({
   verb: 'GET',
   path: '/api/me/blocked_people',
-  summary: 'Lists the people whom the caller blocked, the latest first.',
+  summary: 'Lists the people whom the caller blocked. The person who was blocked last comes first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: blockedPage,
   handler: async ({ user, store }, p) => {

@@ -38,7 +38,7 @@ export const searchChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/search',
   summary:
-    'Searches the messages in a chat, newest first. A page can be empty although another page follows. A new message is found about a second after it was sent.',
+    'Searches the messages in a chat, newest first. A page can be empty although another page follows. The search finds a new message about a second after it was sent.',
   params: z.object({ chat_id: appChatId, query, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: messagePage,
@@ -71,7 +71,7 @@ export const searchMessages = defineEndpoint({
   verb: 'GET',
   path: '/api/search/messages',
   summary:
-    'Searches the newest messages of each of the caller’s chats. The chats are sorted by their latest messages, with up to 3 messages each. A page can be empty although another page follows.',
+    'Searches the newest messages in each of the caller’s chats. The result lists the chats by their latest messages, with up to 3 messages each. A page can be empty although another page follows.',
   params: z.object({
     query,
     cursor: cursor.describe('`next_cursor` of the previous page'),

@@ -73,7 +73,7 @@ export const finishSignIn = defineOpenEndpoint({
   verb: 'POST',
   path: '/api/sign_in/session',
   summary:
-    'Finishes a sign-in through the OpenID Connect provider, and creates a session. Needs the cookie of the same browser.',
+    'Finishes a sign-in through the OpenID Connect provider, and creates a session. The browser must send the cookie that it got when the sign-in started.',
   params: z.object({
     answer: text.describe(
       'The query with which the provider sent the browser back, without the question mark',

@@ -54,7 +54,8 @@ function eventOf(
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
-  summary: 'Streams events in the caller’s chats, and reactions to a `post`, as server-sent events.',
+  summary:
+    'Streams the events of the caller’s chats as server-sent events. With `post`, also streams the reactions to a post.',
   params: z.object({
     post: optional(postName),
     background: optional(boolean).describe(

@@ -19,7 +19,7 @@ const posts = z
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',
-  summary: `Streams \`post_reactions\` of up to ${limits.posts_watched_max} posts as server-sent events: first the current reactions, then each change.`,
+  summary: `Streams the reactions to up to ${limits.posts_watched_max} posts as server-sent events (\`post_reactions\`): first the current reactions, then each change.`,
   params: z.object({ posts: posts.describe('Ids or external ids, separated by commas') }),
   contentType: 'text/event-stream',
   events: postStreamEvents,

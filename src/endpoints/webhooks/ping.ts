@@ -12,7 +12,7 @@ import { ping } from '../../wire/webhook_results.js';
 export const pingWebhook = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/ping',
-  summary: `Sends a test request to the webhook of a bot, or to one of its routes, and returns the exchange. The request is signed like a delivery, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
+  summary: `Sends a test request to the webhook of a bot or to one of its webhook routes, and returns the request and the answer. The request is signed like a delivery, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
   params: z.object({
     bot_id: botId,
     route: optional(routeName).describe('Selects this webhook route'),

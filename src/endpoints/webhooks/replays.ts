@@ -22,7 +22,7 @@ export const startReplay = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Starts a replay: the stored updates since a time or an update_id are delivered again, to the webhook or to one of its routes. Petrel stores pending updates, dead letters, the last successful deliveries and, if the setting UPDATES_DAYS is set, all deliveries of that many days. Live updates go first. A bot has one replay at a time.',
+    'Starts a replay: the stored updates since a time or an update_id are delivered again, to the webhook or to one of its routes. The stored updates are pending updates, dead letters and the last successful deliveries. If the setting UPDATES_DAYS is set, all deliveries of that many days are stored too. Live updates are delivered before the updates of a replay. A bot can have one replay at a time.',
   params: z.object({
     bot_id: botId,
     from_update_id: optional(updateId).describe('Id of the first update'),
@@ -60,7 +60,7 @@ export const cancelReplay = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{replay_id}`,
   summary:
-    'Cancels a replay. Its pending updates are not delivered. Changes nothing if the replay has ended.',
+    'Cancels a replay. The pending updates of the replay are not delivered. If the replay has already ended, the call changes nothing.',
   params: z.object({
     bot_id: botId,
     replay_id: integer(answer('replay_not_found'))
