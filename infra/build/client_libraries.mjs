@@ -52,7 +52,7 @@ const code = (text) => `\`${text}\``;
 /** The features that a bot lacks because the library is too old. */
 const notes = {
   'python-telegram-bot': 'its webhook server does not check the secret token',
-  telebot: 'has no methods for polls, which the bot calls by name',
+  telebot: 'has no methods for polls, so the bot calls these methods by name',
 };
 
 export function librariesTable() {

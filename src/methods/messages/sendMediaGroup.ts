@@ -9,7 +9,8 @@ import { messageList } from '../../wire/results.js';
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',
-  summary: 'Sends an album of 2 to 10 items: photos and videos, only audio files, or only documents.',
+  summary:
+    'Sends an album of 2 to 10 items. An album has photos and videos, only audio files, or only documents.',
   params: z.object({ ...sendingParams, media: albumMedia }),
   result: messageList,
   errors: [...mediaErrors, 'album_mixed'],
