@@ -136,7 +136,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: `${worlds}/{world}/faults`,
     summary:
-      'Delays or fails the next calls of a method, or the next deliveries to the webhook. Faults with the same `on` apply in the order in which they were requested.',
+      'Makes the next calls of a method, or the next deliveries to the webhook, slower, or makes them fail. Faults with the same `on` apply in the order of their requests.',
     params: inWorld.extend({
       on: text.describe('The name of a method, or `delivery`'),
       delay_ms: clamped(limits.fault_delay_ms_max),

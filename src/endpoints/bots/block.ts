@@ -19,7 +19,7 @@ async function setBlocked(store: Store, username: string, user: number, blocked:
 export const blockBot = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Blocks a bot. Neither side can write until the bot is unblocked.',
+  summary: 'Blocks a bot. Until the bot is unblocked, neither the person nor the bot can write to the other.',
   params,
   errors: ['bot_not_found'],
   handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, true),
