@@ -129,7 +129,7 @@ export const settings = {
   SIGN_INS_PER_ADDRESS: rate
     .default({ calls: 60, seconds: 60 })
     .describe(
-      'Rate limit for the calls of sign-ins through OIDC_ISSUER from one client address. A sign-in has two calls',
+      'Rate limit per client address for the calls of sign-ins through OIDC_ISSUER. A sign-in has two calls',
     ),
   OIDC_ISSUER: providerUrl
     .optional()
@@ -227,7 +227,7 @@ export const settings = {
     'How long a flushed record stays in Redis after its last use',
   ),
   HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
-    'Bytes of messages per bot, group or channel that stay in Redis for HOT_TTL_MS. Further messages leave Redis 10 s after they were flushed, and are read back from Postgres; 0 for no limit',
+    'Maximum bytes of messages per bot, group or channel that stay in Redis for HOT_TTL_MS. Further messages leave Redis 10 s after they were flushed, and are read back from Postgres; 0 for no limit',
   ),
   REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
     'Maximum number of people listed per emoji on a post, latest first',
@@ -332,7 +332,7 @@ export const settings = {
     .optional()
     .describe('Days that uploaded files are kept; forever if absent'),
   UPDATES_DAYS: int(0, 90, 0).describe(
-    'Days that updates are kept after their delivery to a webhook, for replays; 0 keeps only the last 100 of a bot. At most MESSAGE_DAYS',
+    'Number of days for which updates are kept for replays after their delivery to a webhook; with 0, only the last 100 updates of a bot are kept. At most MESSAGE_DAYS',
   ),
   DRAIN_MS: int(0, 60_000, 1_500).describe(
     'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that load balancers notice (`dev`: 0)',

@@ -136,7 +136,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: `${worlds}/{world}/faults`,
     summary:
-      'Makes the next calls of a method, or the next deliveries to the webhook, slower, or makes them fail. Faults with the same `on` apply in the order of their requests.',
+      'Delays the next calls of a method or the next deliveries to the webhook, or makes these calls or deliveries fail. Faults with the same `on` apply in the order of their requests.',
     params: inWorld.extend({
       on: text.describe('The name of a method, or `delivery`'),
       delay_ms: clamped(limits.fault_delay_ms_max),

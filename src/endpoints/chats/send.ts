@@ -129,7 +129,7 @@ export const postAlbum = defineEndpoint({
   path: '/api/chats/{chat_id}/albums',
   inRedis: true,
   summary:
-    'Sends an album of 2 to 10 items. An album has photos and videos, only audio files, or only documents.',
+    'Sends an album of 2 to 10 items. An album contains either photos and videos, or only audio files, or only documents.',
   params: z.object({ chat_id: appChatId, media: albumMedia, reply_to_message_id: replyTo }),
   errors: [...writingErrors, ...fileErrors, 'posting_not_allowed', 'album_mixed'],
   result: messageList,

@@ -71,7 +71,7 @@ export const searchMessages = defineEndpoint({
   verb: 'GET',
   path: '/api/search/messages',
   summary:
-    'Searches the newest messages in each of the caller’s chats. The result lists the chats by their latest messages, with up to 3 messages each. A page can be empty although another page follows.',
+    'Searches the newest messages in each of the caller’s chats. The result is sorted by the latest message of each chat, with up to 3 messages each. A page can be empty although another page follows.',
   params: z.object({
     query,
     cursor: cursor.describe('`next_cursor` of the previous page'),

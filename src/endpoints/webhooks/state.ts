@@ -7,7 +7,7 @@ import { webhookInfo, webhookRoute } from '../../wire/results.js';
 export const showWebhook = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook',
-  summary: 'Returns to the owner of a bot what the method `getWebhookInfo` returns to the bot.',
+  summary: 'Returns the same result as the method `getWebhookInfo`, but to the owner of the bot.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: webhookInfo,
@@ -20,7 +20,7 @@ export const showWebhook = defineEndpoint({
 export const listWebhookRoutes = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/routes',
-  summary: 'Returns to the owner of a bot what the method `getWebhookRoutes` returns to the bot.',
+  summary: 'Returns the same result as the method `getWebhookRoutes`, but to the owner of the bot.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: z.strictObject({ items: z.array(webhookRoute) }),
