@@ -136,7 +136,8 @@ async function runAll(args) {
 
 async function runInBrowser(args) {
   const { ensureChromium } = await built('dev', 'chromium.js');
-  return runTests(['--project', 'ui', ...args], { PETREL_CHROMIUM: await ensureChromium(say) });
+  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI_COMPARE: '1' };
+  return runTests(['--project', 'ui', ...args], env);
 }
 
 function runBehindBalancers(args) {
