@@ -112,8 +112,8 @@ local function unsend_update(at, name, id, chat)
   redis.call('ZADD', at.assigned, 0, name .. ':' .. digits .. ':' .. chat)
 end
 
--- Gives a chat and all its unsent updates to another consumer. The chat has this head in `assigned`, and must not have
--- any sent updates.
+-- Gives a chat and all its unsent updates to another consumer. `head` is the entry of the chat in `assigned`. The chat
+-- must not have any sent updates.
 local function give_chat(at, head, to)
   local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
   local count = (redis.call('HGET', at.holders, chat) or ''):match(' (%d+)$')

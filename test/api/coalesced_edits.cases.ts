@@ -260,7 +260,7 @@ test('a refused coalesced edit gets the same error as any other refused edit', a
   expect((await textsOf(user.id, message_id)).at(-1)).toBe('one');
 });
 
-test('if a coalesced edit is repeated under its idempotency key, the call gets the first answer and replaces no later edit', async () => {
+test('if a coalesced edit is repeated under its idempotency key, the call gets the first answer and does not replace a later edit', async () => {
   const keyed = async (message_id: number, front: number) => {
     const url = `${service.fronts[front]?.url}/bot${bot.token}/editMessageText`;
     const { statusCode, body } = await request(url, {

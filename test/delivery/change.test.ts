@@ -134,7 +134,7 @@ test('drop_pending_updates also removes updates that a worker has already read',
 
 const patience = { timeout: 30_000 };
 
-/** A gate for one bot. Other bots of the worker pass. */
+/** Creates a gate that holds one bot. The worker’s other bots go through. */
 function makeGate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

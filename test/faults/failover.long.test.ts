@@ -1,6 +1,6 @@
 /**
- * Promotes a replica that lacks the last writes while a worker, a forwarder and a poller continue. No surviving update
- * is skipped.
+ * Promotes a replica that lacks the last writes. Meanwhile, a worker, a forwarder and a poller continue. No surviving
+ * update is skipped.
  */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';

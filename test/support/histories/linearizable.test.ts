@@ -356,7 +356,7 @@ describe('tokens', () => {
     expect(verdict(model, both)).toBe('violation');
   });
 
-  test('the model rejects a refusal of the valid token', () => {
+  test('the model rejects a history in which the valid token was refused', () => {
     expect(verdict(model, [use(0, 1, 't0', false)])).toBe('violation');
     expect(verdict(model, [...replace(0, 5, 't1'), use(6, 7, 't1', false)])).toBe('violation');
   });
@@ -399,7 +399,7 @@ describe('edits', () => {
     expect(verdict(model, [edit(0, 1_100, 'a'), edit(0, 1_100, 'b'), edit(0, 1_900, 'c')])).toBe('violation');
   });
 
-  test('the model rejects a refusal before the first edit, and a lost edit', () => {
+  test('the model rejects a history with a refused first edit, and one with a lost edit', () => {
     expect(verdict(model, [edit(0, 1, 'a', 'too_often')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a'), read(2, 3, 'new')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a', null), read(2, 3, 'new'), read(4, 5, 'a')])).toBe('linearizable');
