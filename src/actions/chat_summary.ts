@@ -50,10 +50,16 @@ function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<R
 }
 
 /**
- * Returns the bot's avatar in a direct chat, otherwise the photo of the group or channel. Empty if there is no picture.
+ * Returns the avatar of the other side in a direct chat or in a chat of two people, otherwise the photo of the group or
+ * channel. Empty if there is no picture.
  */
-async function pictureOf(store: Store, { chat, profile }: ChatState): Promise<readonly StoredPicture[]> {
-  if (profile.t === 'person') return [];
+async function pictureOf(
+  store: Store,
+  { chat, profile }: ChatState,
+  user: User,
+): Promise<readonly StoredPicture[]> {
+  const other = otherPerson(profile, user.id);
+  if (other !== null) return (await store.users.find(other.id))?.avatar ?? [];
   if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
   return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
 }
@@ -132,7 +138,7 @@ export async function chatSummary(
     found.newest === 0 ? [] : store.history.list(chat, 0, 1),
     personViewer(store, chat, user),
     store.history.pinned(found),
-    pictureOf(store, found),
+    pictureOf(store, found, user),
   ]);
   if (messages === null) return null;
   const last = messages[0];

@@ -16,6 +16,7 @@ import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewSelf, viewSession, viewUserToken } from '../view/users.js';
 import { viewMute, viewPlace } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
+import { viewAvatar } from './pictures.js';
 import { personViewer } from './reading.js';
 import { viewScheduled } from './scheduled_posts.js';
 import { viewStickerSet } from './sticker_sets.js';
@@ -142,7 +143,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
   yield { kind: 'begin', format, exported_at: store.time.nowSeconds() };
-  yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
+  yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at, ...viewAvatar(files, user) };
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id, 0, limits.user_tokens_max))
     yield { kind: 'token', token: viewUserToken(token) };

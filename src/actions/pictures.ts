@@ -1,4 +1,4 @@
-/** Stores, removes and shows bot pictures for calls by the owners. */
+/** Stores, removes and shows the pictures of bots for calls by the owners, and the avatars of people. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';
@@ -6,6 +6,7 @@ import type { Files } from '../files/files.js';
 import { fileLimits as limits } from '../files/limits.js';
 import type { PictureKind } from '../files/pictures.js';
 import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
+import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import type { picture } from '../wire/results.js';
 
@@ -16,6 +17,11 @@ export const pictureErrors = [
   'picture_too_large',
   'photo_invalid',
 ] as const satisfies readonly ErrorName[];
+
+interface Context {
+  readonly store: Store;
+  readonly files: Files;
+}
 
 type PictureView = z.output<typeof picture>;
 
@@ -35,6 +41,10 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
     ...(start_picture && { start_picture: viewPicture(files, start_picture) }),
   };
 }
+
+/** Returns the avatar of a person as a field. Returns no field if there is no avatar. */
+export const viewAvatar = (files: Files, { avatar }: Pick<User, 'avatar'>) =>
+  avatar.length > 0 ? { avatar: viewPicture(files, avatar) } : {};
 
 export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
@@ -64,7 +74,7 @@ export async function writeFiles(
  * `too_large` above `limits.picture_bytes_max`.
  */
 export async function putPicture(
-  { store, files }: { readonly store: Store; readonly files: Files },
+  { store, files }: Context,
   owner: number,
   bot: number,
   kind: PictureKind,
@@ -82,13 +92,39 @@ export async function putPicture(
 
 /** Removes a bot's picture. Errors: `bot_not_found`, `not_bot_owner`, `picture_not_found`. */
 export async function removePicture(
-  { store, files }: { readonly store: Store; readonly files: Files },
+  { store, files }: Context,
   owner: number,
   bot: number,
   kind: PictureKind,
 ): Promise<void> {
   await store.bots.owned(owner, bot);
   const { former } = await store.pictures.set(owner, bot, kind, null);
+  if (former === null) return fail('picture_not_found');
+  await discard(store, files, former);
+}
+
+/**
+ * Makes an avatar from the bytes, sets it as the person's avatar and removes the files of the previous avatar. Errors:
+ * those of `Pictures.make`, `too_large` above `limits.picture_bytes_max`, `too_many_requests`.
+ */
+export async function putAvatar(
+  { store, files }: Context,
+  user: number,
+  bytes: Buffer,
+): Promise<PictureView> {
+  if (bytes.length > limits.picture_bytes_max) fail('too_large');
+  await store.profiles.takeChange(user);
+  const stored = await writeFiles(store, files, await files.pictures.make(user, 'avatar', bytes));
+  // If the change fails, keeps the new files. The sweep of unused files removes them later if they are not in use.
+  const { present, former } = await store.profiles.setAvatar(user, stored);
+  if (former) await discard(store, files, former);
+  return viewPicture(files, present ?? stored);
+}
+
+/** Removes the person's avatar. Errors: `picture_not_found`, `too_many_requests`. */
+export async function removeAvatar({ store, files }: Context, user: number): Promise<void> {
+  await store.profiles.takeChange(user);
+  const { former } = await store.profiles.setAvatar(user, null);
   if (former === null) return fail('picture_not_found');
   await discard(store, files, former);
 }

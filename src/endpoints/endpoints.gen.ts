@@ -48,6 +48,7 @@ import { postAlbum, postMessage } from './chats/send.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
 import { downloadFile } from './files/download.js';
 import { reportLeaks } from './leaks/report.js';
+import { putOwnAvatar, removeOwnAvatar } from './me/avatar.js';
 import { deleteSelf } from './me/delete.js';
 import { exportSelf } from './me/export.js';
 import { getSelf } from './me/get.js';
@@ -184,6 +185,8 @@ export const endpoints: readonly Endpoint[] = [
   updateChat,
   downloadFile,
   reportLeaks,
+  putOwnAvatar,
+  removeOwnAvatar,
   deleteSelf,
   exportSelf,
   getSelf,

@@ -290,6 +290,17 @@ export const storeLimits = {
   push_recipients_max: 10_000,
   push_due_max: 100_000,
   push_failures_max: 10,
+  /**
+   * How often a person may change their name or avatar: a burst, and after that one change per interval. One change may
+   * concern thousands of chats.
+   */
+  profile_changes_max: 10,
+  profile_change_ms: 60_000,
+  /**
+   * How many chats a change of a name or avatar updates before the call returns: of chats with bots, and of chats of
+   * two people. The sweep updates the others.
+   */
+  profile_chats_max: 200,
   /** How many chats a person can pin at the top of the list. */
   chats_pinned_max: 5,
   script_read_bytes_max: 512 * 1024,

@@ -21,6 +21,7 @@ import { createExports } from './accounts/exports.js';
 import { createIdentities } from './accounts/identities.js';
 import { createNotices } from './accounts/notices.js';
 import { createOversight } from './accounts/oversight.js';
+import { createProfiles } from './accounts/profiles.js';
 import { Retention } from './accounts/retention.js';
 import { createSessions } from './accounts/sessions.js';
 import { createUsers } from './accounts/users.js';
@@ -196,6 +197,7 @@ const changing = {
   signingSecrets: (own: StoreContext, p: Parts) => createSigningSecrets(own, p.bots, p.webhooks),
   oversight: (own: StoreContext, p: Parts) => createOversight(own, p),
   users: (own: StoreContext, p: Parts) => createUsers(own, p.db, p.control, p.auth, p.identities),
+  profiles: (own: StoreContext, p: Parts) => createProfiles(own, p.control, p.auth, p.chats),
   sessions: (own: StoreContext, p: Parts) => createSessions(own, p.control, p.auth),
   identities: (own: StoreContext, p: Parts) => createIdentities(own, p.control, p.auth),
   pictures: (own: StoreContext, p: Parts) => createPictures(own, p.db, p.control, p.bots),

@@ -1,6 +1,6 @@
 /** Defines the results about the caller's own account. */
 import { z } from 'zod';
-import { issuedToken, pageOf, unixSeconds, user } from './results.js';
+import { issuedToken, pageOf, pictureFields, unixSeconds, user } from './results.js';
 
 export const addPolicies = ['everyone', 'shared_chats', 'nobody'] as const;
 
@@ -10,6 +10,7 @@ export const self = user
       .enum(addPolicies)
       .describe('Who may add the caller to groups and channels. Everybody else can only invite the caller'),
     start_chats: z.enum(addPolicies).describe('Who may start a chat with the caller'),
+    avatar: pictureFields.avatar,
   })
   .meta({ id: 'Self', description: 'The caller.' });
 

@@ -31,7 +31,9 @@ const preview = z
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
-    avatar: pictureFields.avatar.describe('Avatar of the bot of a direct chat, or photo of the chat'),
+    avatar: pictureFields.avatar.describe(
+      'Avatar of the other side of a direct chat or of a chat of two people, or photo of the chat',
+    ),
     description: z
       .string()
       .optional()

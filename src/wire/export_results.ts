@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { stickerSet } from '../content/sticker.js';
 import { userTokenPage } from './account_results.js';
 import { auditPage, ownedBotSettings, transferPage } from './owner_results.js';
-import { botCommandList, chat, message, unixSeconds, user } from './results.js';
+import { botCommandList, chat, message, pictureFields, unixSeconds, user } from './results.js';
 import { scheduledPost } from './scheduled_results.js';
 import { sessionPage } from './sign_in_results.js';
 
@@ -14,7 +14,7 @@ const line = <K extends string, S extends z.ZodRawShape>(kind: K, shape: S) =>
 export const exportLine = z
   .discriminatedUnion('kind', [
     line('begin', { format: z.literal(1), exported_at: unixSeconds }).describe('The first line of an export'),
-    line('profile', { user, created_at: unixSeconds }),
+    line('profile', { user, created_at: unixSeconds, avatar: pictureFields.avatar }),
     line('identity', { issuer: z.string(), subject: z.string() }).describe(
       'The identity at an external identity provider',
     ),

@@ -81,6 +81,11 @@ export const usernameOrId = usernameOfPerson.describe(
 /** Accepts a language code of ISO 639-1. */
 export const languageCode = z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') });
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
+/** Accepts a last name. An empty text removes the last name. Error: `name_invalid`. */
+export const lastName = z
+  .string({ error: answer('name_invalid') })
+  .transform((text) => text.trim())
+  .refine((text) => !isLongerThan(text, limits.person_name_length_max), { error: answer('name_invalid') });
 /** Accepts a name. Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>
   z

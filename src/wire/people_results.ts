@@ -1,10 +1,11 @@
 /** Defines the results about other people, as the OpenAPI document shows them. */
 import { z } from 'zod';
-import { pageOf, unixSeconds, user } from './results.js';
+import { pageOf, pictureFields, unixSeconds, user } from './results.js';
 
 export const personPage = z
   .strictObject({
     user,
+    avatar: pictureFields.avatar,
     chat_id: z
       .int()
       .negative()

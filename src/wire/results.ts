@@ -25,7 +25,7 @@ export const picture = z
     ...sizeShape,
     small: z.strictObject(sizeShape).optional().describe('Smaller version of the picture. Only for avatars'),
   })
-  .meta({ id: 'Picture', description: 'A picture of a bot, as WebP.' });
+  .meta({ id: 'Picture', description: 'A picture of a bot or person, as WebP.' });
 
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
@@ -527,6 +527,7 @@ export const chatInfo = chat
 export const chatMember = z
   .strictObject({
     user: user.nullable(),
+    avatar: pictureFields.avatar.describe('Only for people'),
     status: z
       .enum(['creator', 'administrator', 'member', 'restricted', 'left', 'kicked', 'invited'])
       .describe('`invited` when the caller could only invite the person'),
@@ -542,7 +543,18 @@ export const pageOf = <T extends z.ZodType>(item: T) =>
     next_cursor: z.string().optional().describe('Absent on the last page'),
   });
 
-export const messagePage = pageOf(message);
+export const messagePage = pageOf(message).extend({
+  authors: z
+    .array(
+      z
+        .strictObject({ user, avatar: pictureFields.avatar })
+        .meta({ id: 'Author', description: 'The present name and avatar of a person who wrote messages.' }),
+    )
+    .optional()
+    .describe(
+      'The people who wrote messages of this page of a group and are still in it. `from` of a message has the name at the time of the message',
+    ),
+});
 
 export const botCommandList = z.array(
   z

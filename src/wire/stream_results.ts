@@ -47,12 +47,17 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, the event also means that the name or the avatar of the bot changed. Read the chat again.',
+      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In a chat of two people, and in the chat with a bot of the caller, the event also means that the name or the avatar of the other side changed. Read the chat again.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',
     description:
       'A scheduled post of the caller in this channel was added, changed, deleted, published or refused. Read the list again.',
+  }),
+  profile: z.strictObject({}).meta({
+    id: 'ProfileEvent',
+    description:
+      'The caller changed their name, avatar or settings, in this or another session. Read the caller again.',
   }),
   chat_action: z
     .strictObject({

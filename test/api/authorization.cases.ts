@@ -43,6 +43,8 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/me': ['own'],
   'PATCH /api/me': ['own', { language_code: 'en' }],
   'DELETE /api/me': ['own', { confirm: true }],
+  'PUT /api/me/avatar': ['own'],
+  'DELETE /api/me/avatar': ['own'],
   'GET /api/me/export': ['own'],
   'GET /api/me/uploads': ['own'],
   'GET /api/me/push': ['own'],

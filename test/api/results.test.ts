@@ -559,6 +559,32 @@ test('answers about other people match their schemas', async () => {
   await app('DELETE', `/api/people/${ann.username}/block`, {});
 });
 
+test('answers about the own name and avatar match their schemas', async () => {
+  const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
+  const app = (who: Parameters<Service['app']>[0], verb: string, path: string, body?: object) =>
+    resultOf(service.app(who, verb, path, body));
+  await app(ann, 'PATCH', '/api/me', { first_name: 'Anna', last_name: 'Bell' });
+  const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'image/png' };
+  const put = await fetch(`${service.fronts[0].url}/api/me/avatar`, {
+    method: 'PUT',
+    headers,
+    body: new Uint8Array(png(64, 64)),
+  });
+  holdEndpoint('PUT', '/api/me/avatar', { body: (await put.json()) as { ok: boolean } });
+  const group = await service.newGroup(ann, 'Yard', [eve]);
+  await app(ann, 'POST', `/api/chats/${group}/messages`, { text: 'Hello' });
+  const { id } = await app(eve, 'POST', `/api/people/${ann.username}/chat`, {});
+  for (const path of ['messages', 'members']) await app(eve, 'GET', `/api/chats/${group}/${path}`);
+  for (const path of [`/api/chats/${id}`, `/api/people/${ann.id}`]) await app(eve, 'GET', path);
+  await app(ann, 'GET', '/api/me');
+  const bot = await service.newBot(ann, 'seer');
+  await service.openChat(ann, bot);
+  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
+  expect(await call('getUserProfilePhotos', { user_id: ann.id })).toMatchObject({ total_count: 1 });
+  expect(await call('getChat', { chat_id: ann.id })).toHaveProperty('photo');
+  await app(ann, 'DELETE', '/api/me/avatar');
+});
+
 test('answers about invitations match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(eve, verb, path, body));

@@ -110,7 +110,10 @@ const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);
 
 /** The statements that read rows that never change. */
 const constant: ControlAnswers = [
-  [/from direct_chats where/, () => [{ incarnation: 1, blocked: false, version: 1 }]],
+  [
+    /from direct_chats d where/,
+    ([, user]) => [{ incarnation: 1, blocked: false, version: 1, person: userRow(Number(user)) }],
+  ],
   [/from chats c .*where c\.id/s, ([id]) => some(sharedRows.find((row) => row.id === Number(id)))],
   [
     /from chat_members where chat_id = \$1 and member_id/,

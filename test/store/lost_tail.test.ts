@@ -64,6 +64,7 @@ const reactor = (n: number): User => ({
     tokens: [],
     addToGroups: 'everyone' as const,
     startChats: 'everyone' as const,
+    avatar: [],
   },
 });
 const partition = () => cluster.keys.partitions.of(made.bot.id);

@@ -176,6 +176,7 @@ test('behaviour §11: history and event stream show a reply together with the me
       membership: () => undefined,
       read: () => undefined,
       settings: () => undefined,
+      profile: () => undefined,
       scheduled: () => undefined,
       action: () => undefined,
       draft: async () => undefined,

@@ -41,6 +41,7 @@ const people = (count: number, from = 1): User[] =>
       tokens: [],
       addToGroups: 'everyone' as const,
       startChats: 'everyone' as const,
+      avatar: [],
     },
   }));
 

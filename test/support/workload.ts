@@ -77,6 +77,7 @@ const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
     tokens: [],
     addToGroups: 'everyone' as const,
     startChats: 'everyone' as const,
+    avatar: [],
   },
 }));
 

@@ -1,12 +1,13 @@
 /** Lists, adds, changes and removes members of groups and channels (behaviour §3, §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
+import { viewAvatar } from '../../actions/pictures.js';
 import { readableChat } from '../../actions/reading.js';
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { hasRight, rightNames, rightsOf } from '../../rules/rights.js';
-import { defineEndpoint } from '../../server/endpoint.js';
+import { defineEndpoint, type EndpointContext } from '../../server/endpoint.js';
 import { pageOfRows } from '../../server/pages.js';
 import { type MemberRow, userProfile } from '../../store/chats/chats.js';
 import type { User } from '../../store/core/control.js';
@@ -21,10 +22,24 @@ import { json, optional } from '../../wire/schema.js';
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
-  if (isBot) return store.bots.profile(id, language);
+async function personProfile(store: Store, id: number) {
   const user = await store.users.find(id);
   return user && userProfile(user);
+}
+
+/** Returns a member and, for a person, the avatar. The member is null if the account was deleted. */
+async function shownMember(
+  { store, files, user: reader }: EndpointContext<User>,
+  { member_id, is_bot }: MemberRow,
+) {
+  if (is_bot) {
+    const bot = await store.bots.profile(member_id, reader.languageCode);
+    return { user: bot && viewPerson(bot) };
+  }
+  const found = await store.users.find(member_id);
+  return found === null
+    ? { user: null }
+    : { user: viewPerson(userProfile(found)), ...viewAvatar(files, found) };
 }
 
 /** Returns the caller's rights in a chat. Errors: `chat_not_found`, `not_chat_member`. */
@@ -50,7 +65,8 @@ export const listMembers = defineEndpoint({
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
   result: pageOf(chatMember),
-  handler: async ({ user, store }, p) => {
+  handler: async (context, p) => {
+    const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
@@ -58,14 +74,11 @@ export const listMembers = defineEndpoint({
     // Subscribers of a channel cannot see each other.
     if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
       fail('not_enough_rights');
-    const view = async (row: MemberRow) => {
-      const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
-      return {
-        user: profile && viewPerson(profile),
-        status: row.status,
-        rights: rightsOf(row.status, row.rights),
-      };
-    };
+    const view = async (row: MemberRow) => ({
+      ...(await shownMember(context, row)),
+      status: row.status,
+      rights: rightsOf(row.status, row.rights),
+    });
     const rows = await store.chats.members(chat, p.cursor ?? 0, limit + 1);
     return pageOfRows(rows, limit, view, ({ member_id }) => String(member_id));
   },
@@ -113,9 +126,7 @@ export const putMember = defineEndpoint({
         fail('not_enough_rights');
     });
     const bot = await store.bots.find(p.member_id);
-    const profile = bot
-      ? botProfile(bot, user.languageCode)
-      : await profileOf(store, p.member_id, false, null);
+    const profile = bot ? botProfile(bot, user.languageCode) : await personProfile(store, p.member_id);
     if (!profile) return fail('user_not_found');
     const rights = status === 'administrator' ? (p.rights ?? {}) : {};
     const row = bot

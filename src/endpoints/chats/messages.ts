@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { viewAuthors } from '../../actions/authors.js';
 import { captionContent, chatOfUser, textContent, userSender } from '../../actions/compose.js';
 import { personViewer, readableChat } from '../../actions/reading.js';
 import { asSeenBy, viewOwn } from '../../actions/shown_messages.js';
@@ -29,7 +30,8 @@ export const listMessages = defineEndpoint({
   }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: messagePage,
-  handler: async ({ user, store }, p) => {
+  handler: async (context, p) => {
+    const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
     const [found, viewer] = await Promise.all([
       store.history.page(chat, p.cursor ?? p.before ?? 0, p.limit ?? limits.page_size_default),
@@ -40,7 +42,8 @@ export const listMessages = defineEndpoint({
       const own = await asSeenBy(store, user, await relate(some));
       return own.map((message) => viewMessage(message, viewer, store.time));
     });
-    return next === 0 ? shown : { next_cursor: String(next), ...shown };
+    const authors = await viewAuthors(context, chat, messages.slice(0, shown.items.length));
+    return { ...(next === 0 ? {} : { next_cursor: String(next) }), ...shown, ...authors };
   },
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { viewAvatar } from '../../actions/pictures.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewCaller } from '../../view/users.js';
@@ -10,5 +11,5 @@ export const getSelf = defineEndpoint({
   summary: 'Returns the profile of the caller.',
   params: z.object({}),
   result: self,
-  handler: ({ user }) => viewCaller(userProfile(user), user),
+  handler: ({ user, files }) => ({ ...viewCaller(userProfile(user), user), ...viewAvatar(files, user) }),
 });

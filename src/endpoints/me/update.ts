@@ -1,16 +1,25 @@
 import { z } from 'zod';
+import { viewAvatar } from '../../actions/pictures.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewCaller } from '../../view/users.js';
 import { addPolicies, self } from '../../wire/account_results.js';
+import { lastName, personName } from '../../wire/fields.js';
 import { answer, optional } from '../../wire/schema.js';
 
 export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s language. Also sets who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`.',
+    'Sets the caller’s name or language. Also sets who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`. Fields that are absent do not change.',
   params: z.object({
+    first_name: personName.optional(),
+    last_name: lastName
+      .optional()
+      .describe(
+        `Last name, up to ${limits.person_name_length_max} characters. An empty text removes the last name`,
+      ),
     language_code: optional(
       z
         .string({ error: answer('language_invalid') })
@@ -25,12 +34,14 @@ export const updateSelf = defineEndpoint({
       'Who may start a chat with the caller: everyone, people they share a chat with, or nobody. Chats that exist stay open',
     ),
   }),
-  errors: ['language_invalid', 'user_not_found'],
+  errors: ['name_invalid', 'language_invalid', 'user_not_found'],
   result: self,
-  handler: async ({ user, store }, change) => {
+  handler: async ({ user, store, files }, change) => {
+    if (change.first_name !== undefined || change.last_name !== undefined)
+      await store.profiles.takeChange(user.id);
     const changed = Object.values(change).some((value) => value !== undefined)
-      ? await store.users.change(user.id, change)
+      ? await store.profiles.change(user.id, change)
       : user;
-    return viewCaller(userProfile(changed), changed);
+    return { ...viewCaller(userProfile(changed), changed), ...viewAvatar(files, changed) };
   },
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { namedPerson } from '../../actions/people.js';
+import { viewAvatar } from '../../actions/pictures.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewStranger } from '../../view/users.js';
@@ -13,11 +14,12 @@ export const getPerson = defineEndpoint({
   params: z.object({ person: usernameOrId }),
   errors: ['user_not_found'],
   result: personPage,
-  handler: async ({ user, store }, p) => {
+  handler: async ({ user, store, files }, p) => {
     const { person, chat } = await namedPerson(store, user, p.person);
     const isBlocked = await store.people.hasBlocked(user.id, person.id);
     return {
       user: viewStranger(userProfile(person)),
+      ...viewAvatar(files, person),
       ...(chat === null ? {} : { chat_id: chat.id }),
       ...(isBlocked ? { blocked: true } : {}),
     };

@@ -1,6 +1,7 @@
 /** Signs people in through an OpenID Connect provider (decision 0082). */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
+import { viewAvatar } from '../../actions/pictures.js';
 import { fail } from '../../errors.js';
 import { cookieValue } from '../../rules/cookies.js';
 import { agentFamily } from '../../rules/user_agents.js';
@@ -84,7 +85,7 @@ export const finishSignIn = defineOpenEndpoint({
     ...(['sign_in_refused', 'account_missing', 'account_suspended'] as const),
   ],
   result: newSession,
-  handler: async ({ store, request, address, signIn }, { answer }) => {
+  handler: async ({ store, files, request, address, signIn }, { answer }) => {
     const provider = signIn.provider ?? fail('no_identity_provider');
     await store.fairUse?.signIn(address);
     const record = cookieValue(request.cookie, cookieName(signIn));
@@ -93,6 +94,7 @@ export const finishSignIn = defineOpenEndpoint({
     const user = (await store.users.find(id)) ?? fail('account_missing');
     if (user.state !== undefined) return fail('account_suspended');
     const token = await store.sessions.start(id, agentFamily(request.userAgent));
-    return replyWithCookie(request, signIn, '', { user: viewCaller(userProfile(user), user), token });
+    const caller = { ...viewCaller(userProfile(user), user), ...viewAvatar(files, user) };
+    return replyWithCookie(request, signIn, '', { user: caller, token });
   },
 });

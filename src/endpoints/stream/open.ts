@@ -83,6 +83,8 @@ export const openStream = defineEndpoint({
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(close);
     };
+    const tell = (event: string, data: object) =>
+      inOrder(() => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
     write('retry: 1000\n\n');
     const inShared: Viewer = { isBot: false, bot: null, person: user.id };
     try {
@@ -97,36 +99,22 @@ export const openStream = defineEndpoint({
           });
         },
         membership(chat, isIn) {
-          const data = { chat_id: nameOf(chat) };
-          inOrder(() =>
-            write(`event: ${isIn ? 'chat_joined' : 'chat_left'}\ndata: ${JSON.stringify(data)}\n\n`),
-          );
+          tell(isIn ? 'chat_joined' : 'chat_left', { chat_id: nameOf(chat) });
         },
         action(chat, { id, action, profile }) {
           if (id === user.id) return;
           const from = profile === null ? {} : { from: viewStranger(profile) };
-          const data = { chat_id: nameOf(chat), from_id: id, ...from, action };
-          inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
+          tell('chat_action', { chat_id: nameOf(chat), from_id: id, ...from, action });
         },
         draft(chat, draft) {
-          const data = { chat_id: nameOf(chat), from_id: chat.id, ...draft };
-          inOrder(() => write(`event: message_draft\ndata: ${JSON.stringify(data)}\n\n`));
+          tell('message_draft', { chat_id: nameOf(chat), from_id: chat.id, ...draft });
           return order.then(drained);
         },
-        draftStopped(chat, stopped) {
-          const data = { chat_id: nameOf(chat), ...stopped };
-          inOrder(() => write(`event: message_draft_stopped\ndata: ${JSON.stringify(data)}\n\n`));
-        },
-        read(chat_id, message_id) {
-          const data = { chat_id, message_id };
-          inOrder(() => write(`event: chat_read\ndata: ${JSON.stringify(data)}\n\n`));
-        },
-        settings(chat_id) {
-          inOrder(() => write(`event: chat_settings\ndata: ${JSON.stringify({ chat_id })}\n\n`));
-        },
-        scheduled(chat_id) {
-          inOrder(() => write(`event: scheduled_posts\ndata: ${JSON.stringify({ chat_id })}\n\n`));
-        },
+        draftStopped: (chat, stopped) => tell('message_draft_stopped', { chat_id: nameOf(chat), ...stopped }),
+        read: (chat_id, message_id) => tell('chat_read', { chat_id, message_id }),
+        settings: (chat_id) => tell('chat_settings', { chat_id }),
+        scheduled: (chat_id) => tell('scheduled_posts', { chat_id }),
+        profile: () => tell('profile', {}),
         start(cursor) {
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },
@@ -136,9 +124,7 @@ export const openStream = defineEndpoint({
       };
       stop = await store.streams.open(user.id, request.lastEventId, listener, p.background === true);
       if (post !== null) {
-        unwatch = await watchReactions(store, user, post, (data) => {
-          inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
-        });
+        unwatch = await watchReactions(store, user, post, (data) => tell('post_reactions', data));
       }
     } catch (error) {
       // Closes the stream, so that the client reconnects. The error itself cannot be sent, because the stream has

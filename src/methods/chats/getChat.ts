@@ -48,7 +48,10 @@ export const getChat = defineMethod({
     const pinned = await store.history.pinned(found);
     if (pinned)
       view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile }, store.time);
-    if (isDirect(chat)) return view;
+    if (isDirect(chat)) {
+      const person = await store.users.find(chat.user);
+      return { ...view, ...viewChatPhoto(files, person?.avatar ?? []) };
+    }
     const [{ description, photo, permissions, links }, own] = await Promise.all([
       store.chats.details(chat),
       store.chats.member(chat, bot.id),

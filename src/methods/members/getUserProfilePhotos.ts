@@ -7,11 +7,11 @@ import { defineMethod } from '../../server/method.js';
 import { userProfilePhotos } from '../../wire/results.js';
 import { clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Returns the pictures of a bot. A bot has at most one, and people have none. */
+/** Returns the avatar of a bot or person. Each has at most one. */
 export const getUserProfilePhotos = defineMethod({
   name: 'getUserProfilePhotos',
   effect: 'read',
-  summary: 'Returns the profile pictures of a bot, or an empty list for a person.',
+  summary: 'Returns the profile pictures of a bot or a person.',
   params: z.object({
     user_id: integer().describe('Id of a bot, or of a person who shares a chat with the bot'),
     offset: optional(clampedInteger(0, limits.id_max)).describe('Number of pictures to skip'),
@@ -22,8 +22,11 @@ export const getUserProfilePhotos = defineMethod({
   handler: async ({ bot, store, files }, p) => {
     if (p.user_id <= 0) fail('user_id_invalid');
     const profile = (await outsider(store, bot.id, null, p.user_id)) ?? fail('chat_member_not_found');
-    const { avatar } = profile.bot === 1 ? (await store.bots.descriptions(p.user_id)).pictures : {};
-    const photos = avatar === undefined ? [] : [viewSizes(files, avatar)];
+    const avatar =
+      profile.bot === 1
+        ? (await store.bots.descriptions(p.user_id)).pictures.avatar
+        : (await store.users.find(p.user_id))?.avatar;
+    const photos = avatar === undefined || avatar.length === 0 ? [] : [viewSizes(files, avatar)];
     return { total_count: photos.length, photos: photos.slice(p.offset ?? 0) };
   },
 });

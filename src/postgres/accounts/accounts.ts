@@ -5,6 +5,7 @@ import { closePersonChats } from '../chats/people.js';
 import { deleteScheduledBy } from '../chats/scheduled_posts.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
+import { releaseAvatar } from './users.js';
 
 export interface Ended {
   /** The bots that the person owned, by id. */
@@ -45,6 +46,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
     await sql.run`
       update names set free_at = now() + ${holdMs}::bigint * interval '1 millisecond' where owner = ${user}
       and name = (select lower(username) from users where id = ${user})`;
+    await releaseAvatar(sql, user);
     await sql.run`
       update users set deleted_at = now(), username = null, first_name = '', last_name = null,
         language_code = null, suspended_at = null, version = nextval('control_versions'),

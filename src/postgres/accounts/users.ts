@@ -1,17 +1,27 @@
 /** Holds SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
+import {
+  forgetUnused,
+  keysOf,
+  noteUnused,
+  type PictureChange,
+  type StoredPicture,
+} from '../bots/pictures.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 
 export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
-export interface UserRow {
+export interface NamesRow {
   readonly id: number;
   readonly external_id: string;
   readonly username: string | null;
   readonly first_name: string;
   readonly last_name: string | null;
   readonly language_code: string | null;
+}
+
+export interface UserRow extends NamesRow {
   readonly version: number;
   /** The lookup values of live tokens (base64). */
   readonly tokens: readonly string[];
@@ -19,6 +29,8 @@ export interface UserRow {
   readonly add_to_groups: AddPolicy;
   /** Who may start a chat with the person. */
   readonly start_chats: AddPolicy;
+  /** The sizes of the avatar, largest first. */
+  readonly avatar: readonly StoredPicture[] | null;
 }
 
 export interface NewUser {
@@ -159,20 +171,108 @@ export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
   readonly start_chats?: AddPolicy | undefined;
+  readonly first_name?: string | undefined;
+  /** An empty text removes the last name. */
+  readonly last_name?: string | undefined;
 }
 
-export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
+/** A chat of two people, and the other person in it. */
+export interface ChatWithPerson {
+  readonly chat: number;
+  readonly other: number;
+}
+
+/** The chats whose copies contain the name of a person. The chats that were opened last come first. */
+export interface ChatsWithName {
+  /** The bots that have a direct chat with the person, by id. */
+  readonly direct: readonly number[];
+  readonly people: readonly ChatWithPerson[];
+}
+
+/**
+ * Raises the versions of the chats whose copies contain the name of a person. Locks the chats in the order of their
+ * ids, so that two people who change their names at the same moment cannot deadlock.
+ */
+async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName> {
+  const direct = await sql.column<number>`
+    with own as (select bot_id from direct_chats where user_id = ${user} order by bot_id for no key update),
+      raised as (update direct_chats d set version = nextval('control_versions') from own
+        where d.bot_id = own.bot_id and d.user_id = ${user} returning d.bot_id, d.created_at)
+    select bot_id from raised order by created_at desc`;
+  const people = await sql.rows<ChatWithPerson>`
+    with own as (select c.id from chats c join person_chats p on p.chat_id = c.id
+        where p.opener_id = ${user} or p.peer_id = ${user} order by c.id for no key update of c),
+      raised as (update chats c set version = nextval('control_versions') from own where c.id = own.id
+        returning c.id)
+    select r.id as chat, case when p.opener_id = ${user} then p.peer_id else p.opener_id end as other
+    from raised r join person_chats p on p.chat_id = r.id order by r.id`;
+  return { direct, people };
+}
+
+/** Changes a person. Returns null if there is no such person. Returns no chats unless the name is given. */
+export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
+  const { first_name = null, last_name = null } = change;
   return db.transaction(async (sql) => {
     const changed = await sql.some`
       update users set language_code = coalesce(${change.language_code ?? null}, language_code),
+        first_name = coalesce(${first_name}, first_name),
+        last_name = nullif(coalesce(${last_name}, last_name), ''),
         add_to_groups = coalesce(${change.add_to_groups ?? null}, add_to_groups),
         start_chats = coalesce(${change.start_chats ?? null}, start_chats),
         version = nextval('control_versions')
       where id = ${id} and deleted_at is null returning id`;
-    if (changed) await noteStale(sql, [['user', id]]);
-    return changed;
+    if (!changed) return null;
+    const isRenamed = first_name !== null || last_name !== null;
+    const shown = isRenamed ? await raiseChatVersions(sql, id) : { direct: [], people: [] };
+    await noteStale(sql, [
+      ['user', id],
+      ...shown.direct.map((bot) => ['chat', bot, id] as const),
+      ...shown.people.map(({ chat }) => ['chat', chat] as const),
+    ]);
+    return shown;
   });
 }
+
+/**
+ * Sets or removes the avatar of a person. Marks the new files as used and the former files as unused. Returns null if
+ * there is no such person.
+ */
+export function setUserAvatar(
+  db: Database,
+  id: number,
+  avatar: readonly StoredPicture[] | null,
+): Promise<PictureChange | null> {
+  return db.transaction(async (sql) => {
+    const before = await sql.first<Pick<UserRow, 'avatar'>>`
+      select avatar from users where id = ${id} and deleted_at is null for no key update`;
+    if (before === null) return null;
+    if (avatar === null && before.avatar === null) return { present: null, former: null };
+    await sql.run`
+      update users set avatar = ${avatar && JSON.stringify(avatar)}::jsonb, version = nextval('control_versions')
+      where id = ${id}`;
+    await forgetUnused(sql, keysOf(avatar));
+    await noteUnused(sql, keysOf(before.avatar));
+    await noteStale(sql, [['user', id]]);
+    return { present: avatar, former: before.avatar };
+  });
+}
+
+/** Removes the avatar of a person whose account ends. */
+export async function releaseAvatar(sql: Sql, id: number): Promise<void> {
+  const former = await sql.firstValue<UserRow['avatar']>`select avatar from users where id = ${id}`;
+  await sql.run`update users set avatar = null where id = ${id}`;
+  await noteUnused(sql, keysOf(former ?? null));
+}
+
+/** Loads the chats of two people in which the person is, but at most `limit`. The chats opened last come first. */
+export const loadPeopleChats = (sql: Sql, user: number, limit: number) => sql.rows<ChatWithPerson>`
+  select chat_id as chat, case when opener_id = ${user} then peer_id else opener_id end as other
+  from person_chats where opener_id = ${user} or peer_id = ${user} order by chat_id limit ${limit}`;
+
+/** Loads the names of people. Leaves out people whose accounts were deleted. */
+export const loadNames = (sql: Sql, ids: readonly number[]) => sql.rows<NamesRow>`
+  select id, external_id, username, first_name, last_name, language_code
+  from users where id = any(${ids}::bigint[]) and deleted_at is null`;
 
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {
@@ -209,7 +309,7 @@ export const raiseVersion = (sql: Sql, id: number) => sql.some`
 
 export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
   select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version,
-    u.suspended_at is not null as suspended, u.add_to_groups, u.start_chats,
+    u.suspended_at is not null as suspended, u.add_to_groups, u.start_chats, u.avatar,
     coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id)
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;

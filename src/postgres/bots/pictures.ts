@@ -23,6 +23,9 @@ export interface PictureChange {
   readonly former: readonly StoredPicture[] | null;
 }
 
+export const keysOf = (sizes: readonly StoredPicture[] | null): string[] =>
+  (sizes ?? []).map(({ key }) => key);
+
 /**
  * Sets or removes a picture of a bot. Returns null unless `owner` owns the bot now. Marks the new files as used and the
  * former files as unused.
@@ -43,7 +46,6 @@ export function setPicture(
       update bots set pictures = jsonb_strip_nulls(jsonb_set(pictures, array[${kind}::text],
         ${JSON.stringify(picture)}::jsonb)), descriptions_version = nextval('control_versions')
       where id = ${id}`;
-    const keysOf = (sizes: readonly StoredPicture[] | null) => (sizes ?? []).map(({ key }) => key);
     await forgetUnused(sql, keysOf(picture));
     await noteUnused(sql, keysOf(former));
     await noteAudit(sql, id, { type: 'user', id: owner }, 'picture_changed', { picture: kind });

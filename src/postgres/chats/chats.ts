@@ -1,6 +1,6 @@
 /** Holds SQL statements for chats and their members, and for messages that are loaded from Postgres. */
 import { fail } from '../../errors.js';
-import { lockPerson, takeName } from '../accounts/users.js';
+import { lockPerson, type NamesRow, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
@@ -108,11 +108,16 @@ export interface DirectChatRow {
   /** Whether the user has blocked the bot. */
   readonly blocked: boolean;
   readonly version: number;
+  /** The user, as of this version of the chat. Null if the account was deleted. */
+  readonly person: NamesRow | null;
 }
 
 export async function loadDirectChat(sql: Sql, bot: number, user: number): Promise<DirectChatRow | null> {
   const [row] = await sql.query<DirectChatRow>(
-    'select incarnation, blocked, version from direct_chats where bot_id = $1 and user_id = $2',
+    `select d.incarnation, d.blocked, d.version,
+            (select to_jsonb(n) from (select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code
+               from users u where u.id = d.user_id and u.deleted_at is null) n) as person
+       from direct_chats d where d.bot_id = $1 and d.user_id = $2`,
     [bot, user],
   );
   return row ?? null;

@@ -137,8 +137,8 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
 /**
- * Returns which of the given files are in use: as the picture of a bot, as the current photo of a chat, in a set of
- * stickers, or in a scheduled post.
+ * Returns which of the given files are in use: as the picture of a bot or person, as the current photo of a chat, in a
+ * set of stickers, or in a scheduled post.
  */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
@@ -146,6 +146,7 @@ export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<
       jsonb_build_array(jsonb_build_object('key', k.key)) sizes
     where exists (select from bots b where b.pictures @> jsonb_build_object('avatar', sizes)
       or b.pictures @> jsonb_build_object('start_picture', sizes))
+      or exists (select from users u where u.avatar @> sizes)
       or exists (select from chats c where c.photo @> sizes)
       or exists (select from sticker_sets s where s.stickers @> sizes)
       or exists (select from scheduled_posts p where p.files @> array[k.key])`;

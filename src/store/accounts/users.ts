@@ -69,14 +69,6 @@ export function createUsers(
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
-    /** Changes a person. Afterwards every node uses the new values. Error: `user_not_found`. */
-    async change(id: number, change: rows.UserChange): Promise<User> {
-      if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
-      await control.refresh('user', id);
-      // Clears the person from the caches of all nodes, because the cached record contains the language.
-      await auth.revoke(`user:${id}`);
-      return (await control.read('user', id)) ?? fail('user_not_found');
-    },
     /**
      * Issues a token. An empty `name` means that the token has no name. Errors: `user_not_found`, `too_many_tokens`,
      * `token_name_taken`.

@@ -1,11 +1,12 @@
 /** Manages the records of chats in Redis. These records are copies of control rows, sequences and pins in Postgres. */
 import { fail } from '../../errors.js';
+import { loadNames } from '../../postgres/accounts/users.js';
 import * as rows from '../../postgres/chats/chats.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
-import { userProfile } from '../core/profiles.js';
+import { namesProfile } from '../core/profiles.js';
 
 export interface ChatState {
   readonly chat: ChatRef;
@@ -123,30 +124,33 @@ export class ChatCopies {
     return isDirect(chat) ? this.#loadDirect(chat) : this.#loadShared(chat);
   }
 
+  /**
+   * Reads the user from Postgres too, because the copy of the user may be older than this version of the chat. Two
+   * changes of a name would then leave the first name in the chat.
+   */
   async #loadDirect({ id, user }: ChatRef) {
-    const [row, person] = await Promise.all([
-      rows.loadDirectChat(this.context.db, id, user),
-      this.control.read('user', user),
-    ]);
+    const row = await rows.loadDirectChat(this.context.db, id, user);
     if (!row) return null;
+    const { incarnation, version, person } = row;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
     // If the user's account was deleted, the chat stays without a name until it is erased.
-    const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
-    return { ...row, profile, kind, bots: '', permissions: '' };
+    const profile: Profile = person ? namesProfile(person) : { id: user, n: '' };
+    return { incarnation, version, profile, kind, bots: '', permissions: '' };
   }
 
   /**
-   * Copies the profiles of both people, so that no read of the chat needs a further look-up. The copy of a person may be
-   * older than the deletion of the account.
+   * Copies the profiles of both people, so that no read of the chat needs a further look-up. Reads both from Postgres,
+   * like `#loadDirect`.
    */
   async #loadPeople(row: rows.ChatRow) {
     const { id, incarnation, version, gone } = row;
-    const profileOf = async (person: number): Promise<Profile> => {
-      const found = gone.includes(person) ? null : await this.control.read('user', person);
-      return found ? userProfile(found) : { id: person, n: '' };
+    const ids = [row.opener_id ?? 0, row.peer_id ?? 0] as const;
+    const names = await loadNames(this.context.db, ids);
+    const profileOf = (person: number): Profile => {
+      const found = names.find((each) => each.id === person);
+      return found ? namesProfile(found) : { id: person, n: '' };
     };
-    const pair = await Promise.all([profileOf(row.opener_id ?? 0), profileOf(row.peer_id ?? 0)]);
-    const profile: Profile = { id, t: 'person', n: '', pair };
+    const profile: Profile = { id, t: 'person', n: '', pair: [profileOf(ids[0]), profileOf(ids[1])] };
     const kind: ChatKind = row.blocked || gone.length > 0 ? 'closed' : 'person';
     return { incarnation, profile, version, kind, bots: '', permissions: '' };
   }

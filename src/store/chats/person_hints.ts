@@ -6,11 +6,14 @@ import type { ChatRef } from '../core/keys.js';
 export const readHint = 'read ';
 /**
  * The prefix of a hint about a chat that the person muted, pinned or archived. The same prefix is used if the person
- * undid such a change, and if the name or the avatar of the person’s bot changed. The chat id follows.
+ * undid such a change, and if the name or the avatar of the person’s bot or of the other person changed. The chat id
+ * follows.
  */
 export const settingsHint = 'settings ';
 /** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */
 export const scheduledHint = 'scheduled ';
+/** The hint about a change of the person’s own name, avatar or settings. */
+export const profileHint = 'profile';
 
 /** Ignores errors, because the change is stored. Other windows show the change when they load the chat again. */
 async function tell({ scripts, keys }: StoreContext, user: number, hint: string): Promise<void> {
@@ -23,6 +26,8 @@ export const tellRead = (context: StoreContext, user: number, chat: ChatRef, mes
 
 export const tellSettings = (context: StoreContext, user: number, chat: ChatRef) =>
   tell(context, user, `${settingsHint}${chat.id}`);
+
+export const tellProfile = (context: StoreContext, user: number) => tell(context, user, profileHint);
 
 export const tellScheduled = (context: StoreContext, user: number, chat: ChatRef) =>
   tell(context, user, `${scheduledHint}${chat.id}`);

@@ -20,7 +20,7 @@ import { relatedId, type StoredMessage, storedMessage } from '../core/stored_mes
 import { storeLimits as limits } from '../limits.js';
 import { readActionHint, type ShownAction } from './action_hints.js';
 import type { Chats } from './chats.js';
-import { readHint, scheduledHint, settingsHint } from './person_hints.js';
+import { profileHint, readHint, scheduledHint, settingsHint } from './person_hints.js';
 import type { Presence } from './presence.js';
 import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
 
@@ -69,6 +69,8 @@ export interface StreamListener {
   settings(chat: number): void;
   /** Reports that the person's scheduled posts of a channel changed. The report is not stored. */
   scheduled(chat: number): void;
+  /** Reports that the person changed their name, avatar or settings. The report is not stored. */
+  profile(): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
 }
@@ -217,6 +219,10 @@ class Stream {
       }
       if (text.startsWith(scheduledHint)) {
         this.#listener.scheduled(Number(text.slice(scheduledHint.length)));
+        return;
+      }
+      if (text === profileHint) {
+        this.#listener.profile();
         return;
       }
       this.#stale = true;

@@ -89,6 +89,8 @@ export interface User {
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
   /** Who may start a chat with the person. */
   readonly startChats: 'everyone' | 'shared_chats' | 'nobody';
+  /** The sizes of the avatar, largest first. Empty if there is no avatar. */
+  readonly avatar: readonly StoredPicture[];
   readonly state?: 'suspended' | undefined;
 }
 
@@ -214,11 +216,12 @@ const user: Kind<User> = {
           row.suspended ? 'suspended' : '',
           row.add_to_groups,
           row.start_chats,
+          row.avatar ?? [],
         ],
       }
     );
   },
-  // Accepts copies without `addToGroups` and `startChats`, which older releases stored.
+  // Accepts copies without the last three fields, which older releases stored.
   read: (
     [
       externalId,
@@ -230,6 +233,7 @@ const user: Kind<User> = {
       state = '',
       addToGroups = 'everyone',
       startChats = 'everyone',
+      avatar = [],
     ],
     id,
   ) =>
@@ -243,6 +247,7 @@ const user: Kind<User> = {
       tokens,
       addToGroups,
       startChats,
+      avatar,
       state: state || undefined,
     }) as User,
 };

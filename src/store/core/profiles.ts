@@ -1,4 +1,5 @@
 /** Builds the profiles of people and bots. */
+import type { NamesRow } from '../../postgres/accounts/users.js';
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
@@ -10,6 +11,16 @@ export const userProfile = (user: User): Profile => ({
   ...(user.username === null ? {} : { u: user.username }),
   ...(user.languageCode === null ? {} : { g: user.languageCode }),
   x: user.externalId,
+});
+
+/** Returns the profile of a row of Postgres. */
+export const namesProfile = (row: NamesRow): Profile => ({
+  id: row.id,
+  n: row.first_name,
+  ...(row.last_name === null ? {} : { l: row.last_name }),
+  ...(row.username === null ? {} : { u: row.username }),
+  ...(row.language_code === null ? {} : { g: row.language_code }),
+  x: row.external_id,
 });
 
 /** Returns a bot's profile. Without a language, or if the viewer is a bot, returns the default profile. */

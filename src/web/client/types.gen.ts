@@ -12,6 +12,7 @@ export type StreamEvents = {
   chat_read: ChatReadEvent;
   chat_settings: ChatSettingsEvent;
   scheduled_posts: ScheduledPostsEvent;
+  profile: ProfileEvent;
   chat_action: ChatActionEvent;
   message_draft: MessageDraftEvent;
   message_draft_stopped: MessageDraftStoppedEvent;
@@ -50,6 +51,8 @@ export type BotPage = {
 /** A member of a chat and their rights. */
 export type ChatMember = {
   user: User | null;
+  /** Only for people */
+  avatar?: Picture;
   /** `invited` when the caller could only invite the person */
   status: "creator" | "administrator" | "member" | "restricted" | "left" | "kicked" | "invited";
   /** Rights of an administrator. The creator has all rights */
@@ -73,7 +76,7 @@ export type ChatSummary = {
   /** The other person. Only for type `person` */
   user_id?: number;
   member_count?: number;
-  /** Avatar of the bot of a direct chat, or photo of the chat */
+  /** Avatar of the other side of a direct chat or of a chat of two people, or photo of the chat */
   avatar?: Picture;
   /** Description of a group or channel. Only in answers about a single chat */
   description?: string;
@@ -472,6 +475,7 @@ export type Self = {
   add_to_groups: "everyone" | "shared_chats" | "nobody";
   /** Who may start a chat with the caller */
   start_chats: "everyone" | "shared_chats" | "nobody";
+  avatar?: Picture;
 };
 
 /** Stored uploads of a person and their bots, in bytes. */
@@ -553,6 +557,7 @@ export type PublicChat = {
 /** Another person, as the caller sees them. */
 export type Person = {
   user: User;
+  avatar?: Picture;
   /** The caller’s chat with the person. Absent if it was never opened */
   chat_id?: number;
   /** The caller blocked the person */
@@ -997,7 +1002,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In the chat with a bot of the caller, the event also means that the name or the avatar of the bot changed. Read the chat again. */
+/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In a chat of two people, and in the chat with a bot of the caller, the event also means that the name or the avatar of the other side changed. Read the chat again. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1007,6 +1012,11 @@ export type ChatSettingsEvent = {
 export type ScheduledPostsEvent = {
   /** Id of the chat */
   chat_id: number;
+};
+
+/** The caller changed their name, avatar or settings, in this or another session. Read the caller again. */
+export type ProfileEvent = {
+  
 };
 
 /** A bot or another person performs an action in a chat, for instance typing. */
@@ -1069,7 +1079,7 @@ export type ResetEvent = {
   chat_id: number;
 };
 
-/** A picture of a bot, as WebP. */
+/** A picture of a bot or person, as WebP. */
 export type Picture = {
   /** Path below the base URL of the service. A new picture gets a new path */
   url: string;

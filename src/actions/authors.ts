@@ -1,0 +1,34 @@
+/** Returns the present names and avatars of the people who wrote the messages of a group. */
+import { isInChat } from '../rules/rights.js';
+import type { EndpointContext } from '../server/endpoint.js';
+import { userProfile } from '../store/chats/chats.js';
+import type { User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
+import { viewStranger } from '../view/users.js';
+import { viewAvatar } from './pictures.js';
+
+/**
+ * Returns the field `authors` of a page of messages. Reads two records of each author, so the caller must limit the
+ * messages. Leaves out people who are no longer in the group, because the members need not know their new names.
+ * Returns no field for other chats, whose authors are known from the chat.
+ */
+export async function viewAuthors(
+  { store, files }: Pick<EndpointContext<User>, 'store' | 'files'>,
+  chat: ChatRef,
+  messages: readonly StoredMessage[],
+) {
+  if (isDirect(chat) || messages[0]?.peer.t !== 'group') return {};
+  const ids = new Set<number>();
+  for (const { record } of messages)
+    if (record.origin.from !== undefined && record.origin.from.bot !== 1) ids.add(record.origin.from.id);
+  const found = await Promise.all(
+    [...ids].map(async (id) => {
+      const [{ status }, person] = await Promise.all([store.chats.member(chat, id), store.users.find(id)]);
+      if (person === null || !isInChat(status)) return [];
+      return [{ user: viewStranger(userProfile(person)), ...viewAvatar(files, person) }];
+    }),
+  );
+  const authors = found.flat();
+  return authors.length > 0 ? { authors } : {};
+}
