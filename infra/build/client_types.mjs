@@ -9,7 +9,7 @@ const roots = [
   ...['BotPage', 'ChatMember', 'ChatSummary', 'Invitation', 'Message', 'OwnedBot', 'OwnedBotSettings'],
   ...['InlineAnswer', 'MessageDraft', 'Named', 'Post', 'PostReactions', 'Self', 'StoredUploads'],
   ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat', 'Person'],
-  ...['BlockedPerson', 'ScheduledPost', 'ShownLinkPreview'],
+  ...['Author', 'BlockedPerson', 'ScheduledPost', 'ShownLinkPreview'],
   ...['NewSession', 'Session', 'SignInWays', 'StartedSignIn', 'Suggestion'],
   // The operators' page
   ...['AdminCall', 'FoundAccount', 'History', 'OperatorAttempt', 'OperatorBot', 'OperatorDeadLetter'],

@@ -3,6 +3,7 @@
  */
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { png } from '../support/samples.js';
 import { resultOf, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
 
@@ -114,6 +115,50 @@ test('after one person blocks another, neither can write until the block ends', 
   await composer(page).waitFor();
   expect(world.faults()).toEqual([]);
   await Promise.all([page, other].map((window) => window.context().close()));
+});
+
+test('a person changes their name and avatar, and other windows show both', async () => {
+  const chat = await openChat();
+  await app(alice, 'POST', `/api/chats/${chat}/messages`, { text: 'Hello Bob' });
+  const group = await world.service.newGroup(bob, 'Walkers', [alice]);
+  await app(alice, 'POST', `/api/chats/${group}/messages`, { text: 'Who walks today?' });
+  const page = await world.open(alice, '#/settings');
+  const [own, other] = [await world.open(alice, '#/settings'), await world.open(bob, `#/chat/${chat}`)];
+  const profile = (window: Page) => window.locator('.own-profile');
+  await page.getByLabel('First name').fill('');
+  expect(await button(page, 'Save').isDisabled()).toBe(true);
+  await page.getByLabel('First name').fill('Alicia');
+  await page.getByLabel('Last name').fill('Bell');
+  await shot(page, 'own-name');
+  await button(page, 'Save').click();
+  for (const window of [page, own]) await profile(window).getByText('Alicia Bell').waitFor();
+  expect(await own.getByLabel('First name').inputValue()).toBe('Alicia');
+  await other.locator('.chat-title', { hasText: 'Alicia Bell' }).waitFor();
+  await row(other, 'Alicia Bell').waitFor();
+  await page
+    .getByLabel('Avatar')
+    .setInputFiles({ name: 'alice.png', mimeType: 'image/png', buffer: png(320, 320) });
+  await page.getByRole('dialog').getByRole('button', { name: 'Save', exact: true }).click();
+  for (const window of [page, own]) await profile(window).locator('img').waitFor();
+  await other.locator('.chat-title img').waitFor();
+  await row(other, 'Alicia Bell').locator('img').waitFor();
+  await shot(page, 'own-avatar');
+  await other.goto(`${world.wire.url}/app#/chat/${group}`);
+  const message = other.locator('.message', { hasText: 'Who walks today?' });
+  await message.getByText('Alicia Bell').waitFor();
+  await message.locator('img').waitFor();
+  await shot(other, 'author');
+  await button(other, 'About Walkers').click();
+  const member = other.getByRole('dialog').getByRole('listitem').filter({ hasText: 'Alicia Bell' });
+  await member.locator('img').waitFor();
+  await other.goto(`${world.wire.url}/app#/chat/${chat}`);
+  await other.locator('.chat-title img').waitFor();
+  await button(page, 'Remove').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click();
+  for (const window of [page, own]) await profile(window).locator('img').waitFor({ state: 'detached' });
+  await other.locator('.chat-title img').waitFor({ state: 'detached' });
+  expect(world.faults()).toEqual([]);
+  await Promise.all([page, own, other].map((window) => window.context().close()));
 });
 
 test('a person chooses who may start a chat with them', async () => {

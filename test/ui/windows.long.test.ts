@@ -252,6 +252,41 @@ test("all windows of the owner show a bot's draft, final message, new name and n
   expect(world.faults()).toEqual([]);
 });
 
+test('all windows of the other person and of the person show a new name and a new avatar', async () => {
+  const dave = await world.service.newUser('dave');
+  const chat = await app(alice, 'POST', `/api/people/${dave.username}/chat`, {});
+  await app(dave, 'POST', `/api/chats/${chat.id}/messages`, { text: 'Hello Alice' });
+  windows = await openWindows();
+  await showAll(`#/chat/${chat.id}`, '[role=log]');
+  for (let n = 1; n <= rounds; n++) {
+    await measure('person: renamed', { selector: '.chat-title', text: `Dave ${n}` }, () =>
+      app(dave, 'PATCH', '/api/me', { first_name: `Dave ${n}` }),
+    );
+    if (n > rounds / 2) continue;
+    await measure('person: avatar set', { selector: '.chat-title img' }, () =>
+      putPicture(dave, '/api/me/avatar'),
+    );
+    await measure('person: avatar removed', { selector: '.chat-title img', isGone: true }, () =>
+      app(dave, 'DELETE', '/api/me/avatar'),
+    );
+  }
+  await showAll('#/settings', '.own-profile');
+  for (let n = 1; n <= rounds; n++) {
+    await measure('own: renamed', { selector: '.own-profile', text: `Alice ${n}` }, () =>
+      app(alice, 'PATCH', '/api/me', { first_name: `Alice ${n}` }),
+    );
+    if (n > rounds / 2) continue;
+    await measure('own: avatar set', { selector: '.own-profile img' }, () =>
+      putPicture(alice, '/api/me/avatar'),
+    );
+    await measure('own: avatar removed', { selector: '.own-profile img', isGone: true }, () =>
+      app(alice, 'DELETE', '/api/me/avatar'),
+    );
+  }
+  printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
 test('all windows show each reaction to a post', async () => {
   windows = await openWindows();
   const channel = await app(bob, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true });

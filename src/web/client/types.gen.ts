@@ -564,6 +564,12 @@ export type Person = {
   blocked?: true;
 };
 
+/** The present name and avatar of a person who wrote messages. */
+export type Author = {
+  user: User;
+  avatar?: Picture;
+};
+
 /** A person whom the caller blocked. */
 export type BlockedPerson = {
   user: User;

@@ -1,125 +1,13 @@
-/** Lets the owner choose, crop, preview and upload the avatar and the start picture of a bot. */
-import { useEffect, useRef, useState } from 'react';
-import Cropper, { type Area } from 'react-easy-crop';
-import { call } from '../api.js';
-import { attempt, reasonOf } from '../failures.js';
+/** Shows the avatar and the start picture of a bot, and lets the owner change them. */
 import { profiles } from '../names.js';
-import { say } from '../notes.js';
 import type { BotProps } from '../types.js';
-import { Confirm, Dialog, Face, useFile } from '../view/ui.js';
+import { PictureEditor, type PictureKind } from '../view/picture_editor.js';
+import { Face, useFile } from '../view/ui.js';
 import { t } from '../words.js';
 
-const forms = {
-  avatar: { width: 512, height: 512, shape: 'round' },
-  start_picture: { width: 640, height: 360, shape: 'rect' },
-} as const;
-type Kind = keyof typeof forms;
-
-async function cut(url: string, area: Area, width: number, height: number): Promise<Blob> {
-  const image = new Image();
-  image.src = url;
-  await image.decode();
-  const canvas = document.createElement('canvas');
-  canvas.width = width;
-  canvas.height = height;
-  const drawing = canvas.getContext('2d');
-  if (!drawing) throw new Error(t('media_unavailable'));
-  drawing.imageSmoothingQuality = 'high';
-  drawing.drawImage(image, area.x, area.y, area.width, area.height, 0, 0, width, height);
-  return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(t('media_unavailable')))), 'image/png'),
-  );
-}
-
-function Crop({
-  kind,
-  file,
-  close,
-  save,
-}: {
-  kind: Kind;
-  file: File;
-  close: () => void;
-  save: (picture: Blob) => void;
-}) {
-  const { width, height, shape } = forms[kind];
-  const [url, setUrl] = useState('');
-  const [crop, setCrop] = useState({ x: 0, y: 0 });
-  const [zoom, setZoom] = useState(1);
-  const [area, setArea] = useState<Area | null>(null);
-  useEffect(() => {
-    const made = URL.createObjectURL(file);
-    setUrl(made);
-    return () => URL.revokeObjectURL(made);
-  }, [file]);
-  return (
-    <Dialog title={t(kind)} close={close} wide>
-      <div className="cropper">
-        {url && (
-          <Cropper
-            image={url}
-            crop={crop}
-            zoom={zoom}
-            aspect={width / height}
-            cropShape={shape}
-            showGrid={false}
-            disableAutomaticStylesInjection
-            onCropChange={setCrop}
-            onZoomChange={setZoom}
-            onCropComplete={(_, pixels) => setArea(pixels)}
-          />
-        )}
-      </div>
-      <label className="field">
-        {t('zoom')}
-        <input
-          type="range"
-          min={1}
-          max={4}
-          step={0.01}
-          value={zoom}
-          onChange={(event) => setZoom(Number(event.target.value))}
-        />
-      </label>
-      <div className="row end dialog-foot">
-        <button type="button" className="button" onClick={close}>
-          {t('cancel')}
-        </button>
-        <button
-          type="button"
-          className="button primary"
-          disabled={!area}
-          onClick={() => {
-            if (area)
-              cut(url, area, width, height).then(save, (error) => {
-                say(reasonOf(error));
-                close();
-              });
-          }}
-        >
-          {t('save')}
-        </button>
-      </div>
-    </Dialog>
-  );
-}
-
-function PictureCard({ kind, bot, changed }: BotProps & { kind: Kind }) {
-  const [file, setFile] = useState<File | null>(null);
-  const [removing, setRemoving] = useState(false);
-  const input = useRef<HTMLInputElement>(null);
+function PictureCard({ kind, bot, changed }: BotProps & { kind: PictureKind }) {
   const present = bot[kind];
   const { url } = useFile(kind === 'start_picture' ? present?.url : undefined);
-  const run = async (work: Promise<unknown>) => {
-    await attempt(async () => {
-      await work;
-      say(t('saved'));
-      void profiles.load(bot.username, true);
-      changed();
-    });
-    setFile(null);
-  };
-  const path = `/api/me/bots/${bot.id}/${kind}`;
   return (
     <section className="card stack">
       <h3>{t(kind)}</h3>
@@ -131,45 +19,15 @@ function PictureCard({ kind, bot, changed }: BotProps & { kind: Kind }) {
           {url ? <img src={url} alt={t('start_picture')} /> : <span>640 × 360</span>}
         </div>
       )}
-      <div className="row wrap">
-        <button type="button" className="button primary" onClick={() => input.current?.click()}>
-          {t('choose_picture')}
-        </button>
-        {present && (
-          <button type="button" className="button danger" onClick={() => setRemoving(true)}>
-            {t('remove')}
-          </button>
-        )}
-        <input
-          ref={input}
-          type="file"
-          accept="image/png,image/jpeg,image/webp"
-          hidden
-          aria-label={t(kind)}
-          onChange={(event) => {
-            setFile(event.target.files?.[0] ?? null);
-            event.target.value = '';
-          }}
-        />
-      </div>
-      {file && (
-        <Crop
-          kind={kind}
-          file={file}
-          close={() => setFile(null)}
-          save={(blob) => void run(call('PUT', path, blob))}
-        />
-      )}
-      {removing && (
-        <Confirm
-          title={t('remove')}
-          text={t('remove_picture_hint')}
-          action={t('remove')}
-          danger
-          close={() => setRemoving(false)}
-          act={() => void run(call('DELETE', path))}
-        />
-      )}
+      <PictureEditor
+        kind={kind}
+        path={`/api/me/bots/${bot.id}/${kind}`}
+        isSet={present !== undefined}
+        changed={() => {
+          void profiles.load(bot.username, true);
+          changed();
+        }}
+      />
     </section>
   );
 }

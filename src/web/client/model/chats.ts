@@ -11,6 +11,7 @@ import { endDoing, setDoing, tellDoing } from './doings.js';
 import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
+import { loadSelf, people } from './people.js';
 import { noteAnswer } from './presses.js';
 import { replyKeyboards } from './reply_keyboards.js';
 
@@ -307,6 +308,7 @@ function onMessage(message: Message): void {
   const { id } = message.chat;
   const mine = message.from?.id === me.value?.id;
   const history = histories.get(id);
+  if (message.from) people.rename(message.from);
   if (mine) {
     history?.settle(message);
     endDoing(id);
@@ -394,6 +396,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     case 'chat_read':
       showRead(data.chat_id, data.message_id);
       return;
+    case 'profile':
+      void loadSelf();
+      return;
     case 'chat_action':
       setDoing(data.chat_id, data.from_id, data);
       return;
@@ -429,8 +434,12 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // Loads the list again, because no event reports chats that the person joined or left in the meantime.
-      if (open && connected.value === 'cut') void chats.load();
+      // Loads the list and the person again, because no event reports chats that the person joined or left in the
+      // meantime, or changes of the person.
+      if (open && connected.value === 'cut') {
+        void chats.load();
+        void loadSelf();
+      }
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
       if (open) for (const history of histories.values()) history.resume();
     },

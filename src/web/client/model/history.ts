@@ -8,12 +8,13 @@ import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Cell, Signal } from '../signal.js';
-import type { Message, Page, StoredUploads } from '../types.js';
+import type { Author, Message, Page, StoredUploads } from '../types.js';
 import { t } from '../words.js';
 import { bytesOf, formOf, groupsOf, Tray, uploadActionOf } from './attachments.js';
 import { draftOf, setDraft } from './drafts.js';
 import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js';
 import { writeMarks } from './marks.js';
+import { people } from './people.js';
 
 export interface Outgoing extends KeptMessage {
   /** How many bytes of the files have been uploaded. */
@@ -223,7 +224,8 @@ export class History extends Signal {
     const found: Message[] = [];
     for (let at = before > 0 ? `&before=${before}` : ''; ; ) {
       const path = `/api/chats/${this.chat}/messages?limit=${page}${at}`;
-      const { items, next_cursor } = await get<Page<Message>>(path);
+      const { items, next_cursor, authors } = await get<Page<Message> & { authors?: Author[] }>(path);
+      people.take(authors ?? []);
       found.push(...items);
       const oldest = found.at(-1);
       const isOneAlbum = inOneAlbum(found[0], oldest);

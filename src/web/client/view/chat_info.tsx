@@ -210,7 +210,7 @@ function Member({ member, remove }: MemberProps) {
   const name = personName(member.user ?? undefined);
   return (
     <li>
-      <Face id={member.user?.id ?? 0} name={name} size={36} />
+      <Face id={member.user?.id ?? 0} name={name} picture={member.avatar} size={36} />
       <span className="grow">
         {member.user && !member.user.is_bot && member.user.id !== me.value?.id ? (
           <a href={`#/person/${member.user.id}`}>

@@ -1,7 +1,9 @@
 /** Shows the rows of the list of chats, and the menu of a row. */
+
 import { type MouseEvent, type ReactNode, useEffect, useRef } from 'react';
 import { isMuted, setPlace } from '../model/chats.js';
 import { doings, doingText } from '../model/doings.js';
+import { useAuthor } from '../model/people.js';
 import { chatName, personName, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useCell } from '../signal.js';
@@ -95,12 +97,9 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
   const last = chat.last_message;
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
+  const { user: author } = useAuthor(last?.from);
   const who =
-    last && chat.type === 'group' && serviceText(last) === null
-      ? mine
-        ? t('you')
-        : personName(last.from)
-      : '';
+    last && chat.type === 'group' && serviceText(last) === null ? (mine ? t('you') : personName(author)) : '';
   return (
     <RowBox chat={chat} chosen={chosen} openMenu={openMenu}>
       <Face id={chat.user_id ?? chat.id} name={name} picture={chat.avatar} />

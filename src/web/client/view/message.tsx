@@ -1,6 +1,8 @@
 /** Shows one message, or an album, with its marks, keyboard and reactions. */
+
 import { lazy, type MouseEvent, memo, type ReactNode, useState } from 'react';
 import type { Outgoing } from '../model/history.js';
+import { useAuthor } from '../model/people.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import type { Message } from '../types.js';
@@ -46,7 +48,7 @@ function forwardedFrom(message: Message): string {
 function Quote({ message, jump }: { message: Message; jump: (id: number) => void }) {
   return (
     <button type="button" className="quote" onClick={() => jump(message.message_id)}>
-      <strong>{personName(message.from)}</strong>
+      <strong>{personName(useAuthor(message.from).user)}</strong>
       <span dir="auto">{summaryOf(previewOf(message))}</span>
     </button>
   );
@@ -126,6 +128,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const last = messages.at(-1) as Message;
   const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
   const own = message.from?.id === me.value?.id && message.chat.type !== 'channel';
+  const { user: author, avatar } = useAuthor(message.from);
   const media = itemsOf(messages);
   const words = hasOwnCaptions(media) ? undefined : (worded.text ?? worded.caption);
   const above = worded.show_caption_above_media === true;
@@ -155,15 +158,15 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   return (
     <article
       className={rowClass(message, own)}
-      aria-label={own ? t('you') : personName(message.from)}
+      aria-label={own ? t('you') : personName(author)}
       data-id={message.message_id}
       onContextMenu={menu}
       onPointerEnter={() => setTouched(true)}
       {...press}
     >
-      {showName && <Face id={message.from?.id ?? 0} name={personName(message.from)} size={34} />}
+      {showName && <Face id={author?.id ?? 0} name={personName(author)} picture={avatar} size={34} />}
       <div className={['bubble', ...classes].join(' ')}>
-        {showName && <span className={hueOf(message.from?.id ?? 0)}>{personName(message.from)}</span>}
+        {showName && <span className={hueOf(author?.id ?? 0)}>{personName(author)}</span>}
         {from && (
           <span className="forwarded">
             <Icon name="reply" size={14} /> {t('forwarded_from', { name: from })}

@@ -69,7 +69,7 @@ export function PersonInfo({ chat: given }: { chat: ChatSummary }) {
   const isDeleted = !chat.first_name;
   return (
     <div className="profile">
-      <Face id={chat.user_id ?? 0} name={name} size={112} />
+      <Face id={chat.user_id ?? 0} name={name} picture={chat.avatar} size={112} />
       <h3>
         <bdi>{name}</bdi>
       </h3>
@@ -133,7 +133,7 @@ export function PersonPage({ name: given }: { name: string }) {
       </header>
       <div className="page-body">
         <section className="card profile">
-          <Face id={user.id} name={name} size={112} />
+          <Face id={user.id} name={name} picture={person.avatar} size={112} />
           <h3>
             <bdi>{name}</bdi>
           </h3>

@@ -1,8 +1,8 @@
-/** Shows the settings: the person's language, the notifications and the colour scheme of this browser, and sign-out. */
+/** Shows the settings: the person's name, avatar and language, the notifications and the colour scheme of this browser, and sign-out. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
-import { personName, profiles } from '../names.js';
+import { profiles } from '../names.js';
 import { say } from '../notes.js';
 import { pushChoice, turnOff, turnOn } from '../push.js';
 import { me } from '../session.js';
@@ -12,9 +12,9 @@ import type { AddPolicy, Self, StoredUploads } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
 import { sizeText } from './media.js';
+import { OwnProfile } from './own_profile.js';
 import { BlockedPeople } from './person.js';
 import { Sessions, SignOut } from './sessions.js';
-import { Face } from './ui.js';
 
 /** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
 function Notifications() {
@@ -161,7 +161,7 @@ function Uploads() {
 export function Settings() {
   const chosen = useCell(language);
   const look = useCell(theme);
-  const user = me.value;
+  const user = useCell(me);
   return (
     <main className="main page" lang={chosen}>
       <header className="bar">
@@ -171,17 +171,7 @@ export function Settings() {
         <h2 className="bar-title">{t('settings')}</h2>
       </header>
       <div className="page-body">
-        <section className="card">
-          <div className="row">
-            <Face id={user?.id ?? 0} name={personName(user ?? undefined)} size={64} />
-            <span>
-              <strong>
-                <bdi>{personName(user ?? undefined)}</bdi>
-              </strong>
-              <p className="muted">{user?.username && `@${user.username}`}</p>
-            </span>
-          </div>
-        </section>
+        {user && <OwnProfile user={user} />}
         <section className="card stack">
           <Choice
             id="language"

@@ -1,0 +1,65 @@
+/**
+ * Holds the present names and avatars of people. A message has the name that its author had when it was sent, and no
+ * avatar. Pages of messages therefore name their authors.
+ */
+import { useSyncExternalStore } from 'react';
+import { get } from '../api.js';
+import { me } from '../session.js';
+import { Signal } from '../signal.js';
+import type { Author, Picture, Self, User } from '../types.js';
+
+const people_max = 2_000;
+
+const isAlike = (one: Author, other: Author): boolean =>
+  one.user.first_name === other.user.first_name &&
+  one.user.last_name === other.user.last_name &&
+  one.avatar?.url === other.avatar?.url;
+
+class People extends Signal {
+  /** The people by id. Those that were taken first are dropped first. */
+  readonly #byId = new Map<number, Author>();
+
+  find(id: number | undefined): Author | undefined {
+    return id === undefined ? undefined : this.#byId.get(id);
+  }
+
+  take(authors: readonly Author[]): void {
+    let isNew = false;
+    for (const author of authors) {
+      const { id } = author.user;
+      const known = this.#byId.get(id);
+      if (known && isAlike(known, author)) continue;
+      this.#byId.set(id, author);
+      isNew = true;
+      const [oldest] = this.#byId.keys();
+      if (this.#byId.size > people_max && oldest !== undefined) this.#byId.delete(oldest);
+    }
+    if (isNew) this.changed();
+  }
+
+  /** Takes the name from a new message. Its author may have changed the name since the author was loaded. */
+  rename(user: User): void {
+    const known = this.#byId.get(user.id);
+    if (known) this.take([{ ...known, user }]);
+  }
+}
+
+export const people = new People();
+
+/** Returns the present name and avatar of the author of a message. Returns the given name if no other is known. */
+export function useAuthor(user: User | undefined): {
+  readonly user?: User;
+  readonly avatar?: Picture;
+} {
+  const known = useSyncExternalStore(people.subscribe, () => people.find(user?.id));
+  return known ?? { user };
+}
+
+/** Takes the signed-in person, after a change in this or another window. */
+export function takeSelf(self: Self): void {
+  me.set(self);
+  people.take([{ user: self, avatar: self.avatar }]);
+}
+
+/** Loads the signed-in person again. Ignores errors, because the next load shows the change too. */
+export const loadSelf = (): Promise<void> => get<Self>('/api/me').then(takeSelf, () => {});
