@@ -9,12 +9,12 @@ import { viewStranger } from '../view/users.js';
 import { viewAvatar } from './pictures.js';
 
 /**
- * Returns the field `authors` of a page of messages. Reads two records of each author, so the caller must limit the
- * messages. Leaves out people who are no longer in the group, because the members need not know their new names.
+ * Returns the field `authors` of a page of messages. Reads two records of each other author, so the caller must limit
+ * the messages. The reader must be in the group. Leaves out people who are no longer in the group, because the members need not know their new names.
  * Returns no field for other chats, whose authors are known from the chat.
  */
 export async function viewAuthors(
-  { store, files }: Pick<EndpointContext<User>, 'store' | 'files'>,
+  { user, store, files }: Pick<EndpointContext<User>, 'user' | 'store' | 'files'>,
   chat: ChatRef,
   messages: readonly StoredMessage[],
 ) {
@@ -22,11 +22,12 @@ export async function viewAuthors(
   const ids = new Set<number>();
   for (const { record } of messages)
     if (record.origin.from !== undefined && record.origin.from.bot !== 1) ids.add(record.origin.from.id);
+  const view = (person: User) => ({ user: viewStranger(userProfile(person)), ...viewAvatar(files, person) });
   const found = await Promise.all(
     [...ids].map(async (id) => {
+      if (id === user.id) return [view(user)];
       const [{ status }, person] = await Promise.all([store.chats.member(chat, id), store.users.find(id)]);
-      if (person === null || !isInChat(status)) return [];
-      return [{ user: viewStranger(userProfile(person)), ...viewAvatar(files, person) }];
+      return person !== null && isInChat(status) ? [view(person)] : [];
     }),
   );
   const authors = found.flat();

@@ -202,7 +202,7 @@ test('all old messages in a chat are removed, even if this takes more than one b
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files are removed, except pictures, current photos of chats, stickers and files of scheduled posts', async () => {
+test('old files are removed, except pictures of bots and people, current photos of chats, stickers and files of scheduled posts', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -212,6 +212,10 @@ test('old files are removed, except pictures, current photos of chats, stickers 
   const picture = { key: key(4), size: 1, width: 1, height: 1 };
   const small = { ...picture, key: key(6) };
   await node.store.pictures.set(ann.id, bot.id, 'avatar', [picture, small]);
+  await node.store.profiles.setAvatar(ann.id, [
+    { ...picture, key: key(24) },
+    { ...picture, key: key(26) },
+  ]);
   const group = await node.store.chats.create('group', 'Files', ann.id);
   const setPhoto = (n: number) =>
     node.store.chats.setPhoto(group, { id: ann.id, is_bot: false }, [{ ...picture, key: key(n) }], []);
@@ -247,7 +251,9 @@ test('old files are removed, except pictures, current photos of chats, stickers 
   expect(first?.more).toBe(true);
   const second = await node.store.retention.files(hour, files);
   expect(second?.more).toBe(false);
-  const wanted = all.filter(({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16, 20, 22].includes(n));
+  const wanted = all.filter(
+    ({ at }, n) => at < Date.now() - hour && ![4, 6, 10, 12, 16, 20, 22, 24, 26].includes(n),
+  );
   expect(removed).toEqual([early, ...wanted.map((file) => file.key), late]);
   expect([first?.removed, second?.removed].map(Number).reduce((a, b) => a + b)).toBe(wanted.length);
   expect(await node.store.retention.files(hour, files)).toBe(null);

@@ -157,6 +157,11 @@ test('a person changes their name and avatar, and other windows show both', asyn
   await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click();
   for (const window of [page, own]) await profile(window).locator('img').waitFor({ state: 'detached' });
   await other.locator('.chat-title img').waitFor({ state: 'detached' });
+  await other.goto(`${world.wire.url}/app#/chat/${group}`);
+  await message.getByText('Alicia Bell').waitFor();
+  await page.getByLabel('Last name').fill('');
+  await button(page, 'Save').click();
+  await message.getByText('Alicia', { exact: true }).waitFor();
   expect(world.faults()).toEqual([]);
   await Promise.all([page, own, other].map((window) => window.context().close()));
 });

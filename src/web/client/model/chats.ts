@@ -155,6 +155,7 @@ class Chats extends Signal {
       // An event that arrived in the meantime may be newer than the answer.
       if (this.byId.get(id)?.last_message !== before) this.#take(chat);
       else this.byId.set(id, withRead(chat));
+      people.renew(chat);
     } catch (error) {
       // Removes a chat that the person left or may not see.
       if (isRefusal(error)) this.byId.delete(id);

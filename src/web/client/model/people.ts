@@ -6,7 +6,7 @@ import { useSyncExternalStore } from 'react';
 import { get } from '../api.js';
 import { me } from '../session.js';
 import { Signal } from '../signal.js';
-import type { Author, Picture, Self, User } from '../types.js';
+import type { Author, ChatSummary, Picture, Self, User } from '../types.js';
 
 const people_max = 2_000;
 
@@ -41,6 +41,14 @@ class People extends Signal {
   rename(user: User): void {
     const known = this.#byId.get(user.id);
     if (known) this.take([{ ...known, user }]);
+  }
+
+  /** Takes the name and the avatar of the other person of a chat, so that groups show them too. */
+  renew({ type, user_id, first_name, last_name, username, avatar }: ChatSummary): void {
+    // A deleted account has no name.
+    if (type !== 'person' || !user_id || !first_name || !this.find(user_id)) return;
+    const user = { id: user_id, is_bot: false, first_name, last_name, username };
+    this.take([{ user, avatar }]);
   }
 }
 
