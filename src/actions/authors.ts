@@ -10,8 +10,8 @@ import { viewAvatar } from './pictures.js';
 
 /**
  * Returns the field `authors` of a page of messages. Reads two records of each other author, so the caller must limit
- * the messages. The reader must be in the group. Leaves out people who are no longer in the group, because the members need not know their new names.
- * Returns no field for other chats, whose authors are known from the chat.
+ * the messages. The reader must be in the group. Leaves out people who are no longer in the group, because the members
+ * need not know their new names. Returns no field for other chats, whose authors are known from the chat.
  */
 export async function viewAuthors(
   { user, store, files }: Pick<EndpointContext<User>, 'user' | 'store' | 'files'>,
