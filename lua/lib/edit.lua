@@ -32,8 +32,8 @@ local function live_part(content)
   return live_at, live[1], live[2]
 end
 
--- Returns the new content of a live location, or nil and the error. An empty `location` stops the live location.
--- Otherwise the live part of `location` has the new period. If `location` has no live part, the period stays the same.
+-- Returns the new content of a live location, or nil and the error. If `location` is empty, the live location stops. If
+-- `location` has a live part, this part gives the new period. If it has none, the period stays the same.
 local function moved_location(content, location, now_s)
   local at, period, ends = live_part(content)
   if not at then return nil, 'no_live' end

@@ -113,7 +113,9 @@ export class BodyBuffer {
   private whole: Buffer | undefined;
   receivedBytes = 0;
 
-  /** If `reuses` is true, reused buffers hold bodies of up to `callLimits.body_bytes_max`. */
+  /**
+   * If `reuses` is true, a body of up to `callLimits.body_bytes_max` is read into a buffer that later bodies use again.
+   */
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;

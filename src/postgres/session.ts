@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Ignores this event. If the connection is lost, the running query rejects.
+    // Ignores lost connections here, because the running query then rejects too.
     client.on('error', () => {});
     try {
       await client.connect();

@@ -175,7 +175,7 @@ test('a post that could not be published keeps its file for the next attempt', a
   await expect.poll(async () => (await messages())[0]?.caption).toBe('By Ben');
 });
 
-test('deleting a post whose outcome is unknown keeps its file, because a message may use the file', async () => {
+test('if a scheduled post may have been sent, deleting the post keeps its file', async () => {
   const { id } = await schedule({ photo });
   const keys = await keysOf(id);
   await sql(

@@ -58,7 +58,7 @@ describe('linkedPage', () => {
     expect(linkedPage({ text: 'example.org' })).toBeUndefined();
   });
 
-  test('the link preview options of a message replace the linked page or turn the preview off', () => {
+  test('the link preview options of a message choose another page for the preview, or turn it off', () => {
     const url = 'other.example';
     expect(linkedPage({ text, entities, preview: { url } })).toBe('https://other.example/');
     expect(linkedPage({ text, entities, preview: { url: 'ftp://x.example' } })).toBeUndefined();

@@ -155,7 +155,7 @@ export const finishSignIn = (service: Service, cookie: string, answer: string, f
     { front, headers: { cookie, 'user-agent': agent } },
   );
 
-/** Signs in as `login`, from the first call to the token of the session. */
+/** Runs the whole sign-in as `login`, until the answer with the token of the session. */
 export async function signInAs(service: Service, login: string, front = 0, agent = ''): Promise<Answer> {
   const { url, cookie } = await beginSignIn(service, front);
   return finishSignIn(service, cookie, await visitProvider(url, login), front, agent);

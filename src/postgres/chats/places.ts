@@ -69,8 +69,8 @@ export const takeFromArchive = (sql: Sql, user: number, chat: number) => sql.run
   delete from chat_places where user_id = ${user} and chat_id = ${chat} and archived_through is not null`;
 
 /**
- * Keeps a chat inside or outside of the archive when the chat is muted or unmuted. Call this before the chat is muted
- * or unmuted, because messages newer than `archived_through` count differently afterwards.
+ * Ensures that muting or unmuting a chat does not move the chat into or out of the archive. Call this before the mute
+ * changes. After the change, messages newer than `archived_through` count differently.
  */
 export const settleArchive = (sql: Sql, user: number, chat: number, newest: number) => sql.run`
   with passed as (

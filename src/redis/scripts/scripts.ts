@@ -397,7 +397,7 @@ export class Runner {
   async #reopen(call: Retried, { node, runId }: Answered): Promise<void> {
     if (++call.recovered > recoveriesMax) throw unavailable(`partition ${call.partition} stays closed`);
     await node.reread();
-    // Recovers the partition only if the run id is current. With an outdated run id, the partition may be open.
+    // Recovers the partition only if the run id is current. Otherwise another server may already have opened it.
     if (node.runId() === runId) await this.#options.recover(call.partition, runId);
   }
 }
