@@ -158,6 +158,8 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   const scheduled = (after: number, limit: number) => store.scheduledPosts.listBy(user.id, after, limit);
   for await (const post of all(scheduled, idOf))
     yield { kind: 'scheduled_post', scheduled_post: viewScheduled(post) };
+  for (const { chat_id, text } of await store.personDrafts.list(user.id))
+    if (text !== '') yield { kind: 'draft', chat_id, text };
   const blocked = (before: number, limit: number) => store.people.blocked(user.id, before, limit);
   for await (const { blocked_id, date } of all(blocked, idOf, limits.id_max))
     yield { kind: 'blocked_person', user_id: blocked_id, date };

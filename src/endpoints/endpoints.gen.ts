@@ -39,6 +39,7 @@ import { listMembers, putMember, removeMember } from './chats/members.js';
 import { deleteMessage, editMessage, listMessages } from './chats/messages.js';
 import { muteChat, unmuteChat } from './chats/mute.js';
 import { openLink } from './chats/open_link.js';
+import { putPersonDraft, removePersonDraft } from './chats/person_drafts.js';
 import { pinMessage, unpinMessage } from './chats/pin.js';
 import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
@@ -50,6 +51,7 @@ import { downloadFile } from './files/download.js';
 import { reportLeaks } from './leaks/report.js';
 import { putOwnAvatar, removeOwnAvatar } from './me/avatar.js';
 import { deleteSelf } from './me/delete.js';
+import { listDrafts } from './me/drafts.js';
 import { exportSelf } from './me/export.js';
 import { getSelf } from './me/get.js';
 import { acceptInvitation, declineInvitation, listInvitations } from './me/invitations.js';
@@ -166,6 +168,8 @@ export const endpoints: readonly Endpoint[] = [
   muteChat,
   unmuteChat,
   openLink,
+  putPersonDraft,
+  removePersonDraft,
   pinMessage,
   unpinMessage,
   getPoll,
@@ -188,6 +192,7 @@ export const endpoints: readonly Endpoint[] = [
   putOwnAvatar,
   removeOwnAvatar,
   deleteSelf,
+  listDrafts,
   exportSelf,
   getSelf,
   acceptInvitation,

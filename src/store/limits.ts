@@ -233,6 +233,16 @@ export const storeLimits = {
    */
   actions_per_chat_max: 20,
   action_per_chat_ms: 100,
+  /** How often a person may change drafts in a burst, and the interval after which one more change is allowed. */
+  person_draft_changes_max: 30,
+  person_draft_change_ms: 200,
+  /**
+   * The number of chats for which the drafts of a person are stored, and the total size of the drafts. The oldest drafts
+   * are dropped. Drafts expire this long after the person's last change.
+   */
+  person_drafts_max: 100,
+  person_drafts_bytes_max: 256 * 1024,
+  person_draft_ttl_ms: 30 * 24 * 3_600_000,
   /** How many script calls may move the updates of deleted routes. Each call moves up to webhook_take_max updates. */
   route_moves_max: 5_000,
   webhook_connections_default: 40,

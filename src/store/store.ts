@@ -37,6 +37,7 @@ import { Chats } from './chats/chats.js';
 import { History } from './chats/history.js';
 import { createMutes } from './chats/mutes.js';
 import { createPeople } from './chats/people.js';
+import { createPersonDrafts } from './chats/person_drafts.js';
 import { createPlaces } from './chats/places.js';
 import { createPresence } from './chats/presence.js';
 import { createPush } from './chats/push.js';
@@ -230,6 +231,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     readMarks: createReadMarks(shared, chats),
     mutes: createMutes(shared, chats),
     places: createPlaces(shared, chats),
+    personDrafts: createPersonDrafts(shared),
     push: createPush(shared),
     presence,
     fairUse,

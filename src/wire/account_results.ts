@@ -29,6 +29,27 @@ export const userTokenPage = pageOf(
     .meta({ id: 'UserToken', description: 'A token of a person, without its secret.' }),
 );
 
+export const chatDraft = z
+  .strictObject({
+    chat_id: z.int().describe('Id of the chat'),
+    text: z.string().describe('Empty after the caller sent or removed the draft'),
+    version: z
+      .int()
+      .positive()
+      .describe(
+        'Greater than the versions of all earlier drafts in this chat. Ignore drafts with a lower version',
+      ),
+  })
+  .meta({ id: 'ChatDraft', description: 'The text that the caller has written in a chat, but not sent.' });
+
+export const chatDraftPage = pageOf(chatDraft);
+
+export const draftVersion = z
+  .strictObject({
+    version: z.int().min(0).describe('Version of the draft; 0 if there never was a draft in this chat'),
+  })
+  .meta({ id: 'DraftVersion', description: 'The version of a draft after a change.' });
+
 export const pushState = z
   .strictObject({
     public_key: z.string().optional().describe('base64url; absent when notifications are off'),

@@ -60,6 +60,7 @@ export const exportLine = z
       mime_type: z.string().optional(),
       url: z.string().optional().describe('Present for media stored as a URL'),
     }).describe('A file of the preceding message. `GET /api/files/{file_id}` returns the bytes of the file'),
+    line('draft', { chat_id: z.int(), text: z.string() }).describe('A text that the person has not sent'),
     line('blocked_person', { user_id: z.int().positive(), date: unixSeconds }),
     line('reaction', { post_id: z.int().positive(), emoji: z.string(), date: unixSeconds }),
     line('vote', { poll_id: z.string(), option_ids: z.array(z.int().min(0)), date: unixSeconds }),

@@ -1,5 +1,6 @@
 /** Maps the name of each stream event to the event's data (behaviour §9 and §11). */
 import { z } from 'zod';
+import { chatDraft } from './account_results.js';
 import { reactionPayload } from './post_results.js';
 import { draftEvent, message, messageEvent, messageReference, update, user } from './results.js';
 
@@ -59,6 +60,7 @@ export const streamEvents = {
     description:
       'The caller changed their name, avatar or settings, in this or another session. Read the caller again.',
   }),
+  chat_draft: chatDraft,
   chat_action: z
     .strictObject({
       chat_id: chatId,

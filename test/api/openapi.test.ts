@@ -210,6 +210,7 @@ test('the OpenAPI document lists each event of a stream with the schema of its d
     ['chat_settings', 'ChatSettingsEvent'],
     ['scheduled_posts', 'ScheduledPostsEvent'],
     ['profile', 'ProfileEvent'],
+    ['chat_draft', 'ChatDraft'],
     ['chat_action', 'ChatActionEvent'],
     ['message_draft', 'MessageDraftEvent'],
     ['message_draft_stopped', 'MessageDraftStoppedEvent'],

@@ -544,6 +544,11 @@ test('answers about settings of people and about forwarding match their schemas'
     for (const list of ['?limit=1', '?archived=true']) await app('GET', `/api/chats${list}`);
     await app('DELETE', `/api/chats/${to}/${place}`);
   }
+  for (const text of ['Hello', '']) {
+    await app('PUT', `/api/chats/${to}/draft`, { text });
+    await app('GET', '/api/me/drafts');
+  }
+  await app('DELETE', `/api/chats/${to}/draft`);
   const { message_id } = await app('POST', `/api/chats/${from}/messages`, { text: 'Pass it on' });
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });

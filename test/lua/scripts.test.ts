@@ -29,6 +29,7 @@ import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
 import { reactionCases } from './post_reactions.cases.js';
 import { postCases } from './posts.cases.js';
+import { personDraftCases } from './person_drafts.cases.js';
 import { presenceCases } from './presence.cases.js';
 import { consumerCases } from './update_consumers.cases.js';
 import { pollCases } from './update_polls.cases.js';
@@ -72,6 +73,7 @@ const cases: readonly Case[] = [
   ...historyCases,
   ...limitCases,
   ...linkPreviewCases,
+  ...personDraftCases,
   ...presenceCases,
   ...idempotencyCases,
   ...reactionCases,

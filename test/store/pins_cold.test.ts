@@ -181,6 +181,7 @@ test('behaviour §11: history and event stream show a reply together with the me
       action: () => undefined,
       draft: async () => undefined,
       draftStopped: () => undefined,
+      personDraft: () => undefined,
       leave: () => undefined,
     },
   });

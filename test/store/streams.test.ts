@@ -28,7 +28,7 @@ async function open(node: TestNode, user: number, from = '') {
   const soon = async () => undefined;
   const listener: StreamListener = {
     ...{ membership: nothing, action: nothing, read: nothing, settings: nothing, leave: nothing },
-    ...{ draft: soon, draftStopped: nothing, scheduled: nothing, profile: nothing },
+    ...{ draft: soon, draftStopped: nothing, scheduled: nothing, profile: nothing, personDraft: nothing },
     start(at) {
       cursor = at;
     },

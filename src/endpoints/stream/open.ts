@@ -115,6 +115,7 @@ export const openStream = defineEndpoint({
         settings: (chat_id) => tell('chat_settings', { chat_id }),
         scheduled: (chat_id) => tell('scheduled_posts', { chat_id }),
         profile: () => tell('profile', {}),
+        personDraft: (draft) => tell('chat_draft', draft),
         start(cursor) {
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },

@@ -81,6 +81,13 @@ export interface Scripts {
       | { status: 'not_permitted'; what: string }
       | { status: 'chat_closed' };
   };
+  /** Stores the text that a person has not sent yet, and shows it to the person's open event streams. */
+  'chats/put_person_draft': {
+    keys: { drafts: string; channel: string };
+    args: { chat: string; text: string };
+    result:
+      | { status: 'ok'; version: number };
+  };
   /** Returns the id and the first bytes of the newest message in each chat, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
@@ -103,6 +110,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; id: string | null; after: string | null; flags: string | null; stopped: boolean; content: string | null }
       | { status: 'stale_run' };
+  };
+  /** Returns the texts that a person has not sent yet. */
+  'chats/read_person_drafts': {
+    keys: { drafts: string };
+    args: {  };
+    result:
+      | { status: 'ok'; fields: unknown };
   };
   /** Updates the copied profile, bots and permissions in a chat's record after a committed change. */
   'chats/refresh': {

@@ -24,6 +24,7 @@ import type { Auth } from '../access/auth.js';
 import type { RemovalFollowing } from '../bots/removal.js';
 import type { Chats } from '../chats/chats.js';
 import type { History } from '../chats/history.js';
+import { forgetPersonDrafts } from '../chats/person_drafts.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { piecesOf } from '../core/groups.js';
@@ -310,6 +311,7 @@ export class Accounts {
     const { bots, direct, people } = ended;
     await Promise.all([this.#forget(user), control.refreshMany('bot', bots)]);
     await auth.revoke(`user:${user}`, ...bots.map((bot) => `bot:${bot}` as const));
+    await forgetPersonDrafts(this.#context, user);
     await inTurn(direct, (bot) => chats.refresh(directChat(bot, user)));
     await inTurn(people, (id) => chats.refresh(sharedChat(id)));
     await inTurn(ended.identities, (id) => identities.refresh(id));
@@ -330,6 +332,7 @@ export class Accounts {
   async follow(user: number): Promise<void> {
     await this.#forget(user);
     await this.#parts.auth.revoke(`user:${user}`);
+    await forgetPersonDrafts(this.#context, user);
   }
 
   /** Continues the oldest pending removal for up to limits.retention_piece_ms. Returns null if none is pending. */

@@ -1,6 +1,6 @@
 /**
- * Limits how often people show actions such as typing. Each node counts in its own memory, because counts in Redis
- * would be written to the append-only file.
+ * Limits how often people show actions such as typing, and change drafts. Each node counts in its own memory, because
+ * counts in Redis would be written to the append-only file.
  */
 import { fail } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
@@ -32,11 +32,15 @@ class Rate {
 export function createActionRates({ time }: Pick<StoreContext, 'time'>) {
   const ofPeople = new Rate(limits.actions_per_person_max, limits.action_per_person_ms);
   const inChats = new Rate(limits.actions_per_chat_max, limits.action_per_chat_ms);
+  const drafts = new Rate(limits.person_draft_changes_max, limits.person_draft_change_ms);
+  const take = (rate: Rate, person: number) => {
+    if (!rate.take(person, time.monotonic())) fail('too_many_requests', { retry_after: 1 });
+  };
   return {
     /** Counts an action of a person. Error: `too_many_requests`. */
-    take(person: number): void {
-      if (!ofPeople.take(person, time.monotonic())) fail('too_many_requests', { retry_after: 1 });
-    },
+    take: (person: number): void => take(ofPeople, person),
+    /** Counts a change of a person's draft. Error: `too_many_requests`. */
+    takeDraft: (person: number): void => take(drafts, person),
     /**
      * Counts an action in a chat. Returns false if the chat shows too many actions. The number is limited because each
      * action is sent to all members with an open window. Call this only for members.

@@ -25,6 +25,7 @@ import { sharedKeys } from '../core/script_keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
 import { ChatCopies } from './chat_copies.js';
+import { putPersonDraft } from './person_drafts.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
@@ -170,8 +171,21 @@ export class Members extends ChatCopies {
     ]);
     // Refreshes the person's chat list last. The refresh wakes the person's event streams, and their clients then read
     // the chat.
-    if (!isBot) await this.control.refresh('chats', id);
+    if (!isBot) {
+      await this.control.refresh('chats', id);
+      await this.#dropDraft(chat, id);
+    }
     await this.tellEvents(chat);
+  }
+
+  /**
+   * Removes a person's draft if the person is no longer in the chat. Ignores errors, because a draft that stays only
+   * concerns its author and expires.
+   */
+  async #dropDraft(chat: ChatRef, user: number): Promise<void> {
+    const member = await this.control.read('member', chat.id, user);
+    if (member && isInChat(member.status)) return;
+    await putPersonDraft(this.context, user, chat, '').catch(() => undefined);
   }
 
   /** Posts the events of a change. If Redis is full, the sweep posts the events later. */

@@ -20,6 +20,7 @@ import { relatedId, type StoredMessage, storedMessage } from '../core/stored_mes
 import { storeLimits as limits } from '../limits.js';
 import { readActionHint, type ShownAction } from './action_hints.js';
 import type { Chats } from './chats.js';
+import { type PersonDraft, readPersonDraftHint } from './person_drafts.js';
 import { profileHint, readHint, scheduledHint, settingsHint } from './person_hints.js';
 import type { Presence } from './presence.js';
 import { DraftPace, type MessageDraft, readDraftHint, type StoppedDraft } from './shown_drafts.js';
@@ -71,6 +72,8 @@ export interface StreamListener {
   scheduled(chat: number): void;
   /** Reports that the person changed their name, avatar or settings. The report is not stored. */
   profile(): void;
+  /** Reports the person's own unsent text in a chat. The report is not stored. */
+  personDraft(draft: PersonDraft): void;
   /** Reports that this node is shutting down. The stream reports no more changes. */
   leave(): void;
 }
@@ -223,6 +226,11 @@ class Stream {
       }
       if (text === profileHint) {
         this.#listener.profile();
+        return;
+      }
+      const draft = readPersonDraftHint(text);
+      if (draft) {
+        this.#listener.personDraft(draft);
         return;
       }
       this.#stale = true;

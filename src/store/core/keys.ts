@@ -160,7 +160,15 @@ export class Keys {
   readonly draft = (chat: ChatRef) => `${this.#near(chat.id)}:draft:${chatText(chat)}`;
   /** CHANNEL: carries hints about changes of a chat, and the actions and drafts of bots. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
-  /** CHANNEL: carries a hint when a control record of a user or bot, the chat list or a read mark changes. */
+  /**
+   * HASH: the texts that a person has not sent yet, by chat. Bounded by limits.person_drafts_max and
+   * person_drafts_bytes_max. Expires after limits.person_draft_ttl_ms.
+   */
+  readonly personDrafts = (user: number) => `${this.#near(user)}:person_drafts:${user}`;
+  /**
+   * CHANNEL: carries a hint when a control record of a user or bot, the chat list or a read mark changes, and the
+   * person's drafts.
+   */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
   /**
    * STREAM of a bot's pending updates, with ids `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max.

@@ -131,6 +131,12 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
   single('callback_query', 'an open callback query', lost('open callback queries')),
   single('draft', 'the draft that a bot shows', again('by the next change of the draft'), '*'),
+  single(
+    'person_drafts',
+    'the unsent texts of a person',
+    lost('unsent texts that no browser has stored'),
+    '*',
+  ),
   single('inline_query', 'an open inline query', lost('open inline queries')),
   single('inline_answer', 'the answer to an inline query', lost('answers to inline queries'), '*'),
   single('inline_cache', 'the answer to a repeated inline query', again('by the next query')),
