@@ -8,7 +8,7 @@ import { Cell, Signal } from '../signal.js';
 import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
 import { botDrafts } from './bot_drafts.js';
 import { endDoing, setDoing, tellDoing } from './doings.js';
-import { restoreDrafts } from './drafts.js';
+import { loadDrafts, onDraft, restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
 import { loadSelf, people } from './people.js';
@@ -363,7 +363,8 @@ function onDeleted(id: number, message: number): void {
 const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   switch (event) {
     case 'ready':
-      if (!chats.loaded) void chats.load();
+      // Loads the drafts after the list, so that the list is not delayed.
+      void (chats.loaded ? loadDrafts() : chats.load().then(loadDrafts));
       return;
     case 'message':
       onMessage(data);
@@ -405,6 +406,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       return;
     case 'scheduled_posts':
       scheduledIn.set({ chat: data.chat_id });
+      return;
+    case 'chat_draft':
+      void onDraft(data);
       return;
     case 'message_draft':
       botDrafts.show(data.chat_id, data);

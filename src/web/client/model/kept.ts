@@ -43,6 +43,10 @@ type StoredMessage = KeptMessage & {
 interface StoredDraft {
   readonly chat: number;
   readonly text: string;
+  /** The version that the service gave the draft. Absent in drafts of earlier versions of the application. */
+  readonly version?: number;
+  /** Whether the service may not have the text. */
+  readonly isUnsaved?: boolean;
 }
 
 const messages_max = 100;
@@ -135,12 +139,13 @@ export function forgetMessage(key: string): void {
   void transact('outbox', (rows) => rows.delete(key));
 }
 
-/** Stores a draft. An empty text removes the draft. */
-export function keepDraft(chat: number, text: string): void {
-  const draft: StoredDraft = { chat, text: text.slice(0, draft_length_max) };
+/** Stores a draft. Removes a draft with an empty text that the service has. */
+export function keepDraft(draft: StoredDraft): void {
+  const { chat, isUnsaved } = draft;
+  const text = draft.text.slice(0, draft_length_max);
   void transact<unknown>(
     'drafts',
-    (rows) => (text === '' ? rows.delete(chat) : rows.put(draft)) as IDBRequest,
+    (rows) => (text === '' && !isUnsaved ? rows.delete(chat) : rows.put({ ...draft, text })) as IDBRequest,
   );
 }
 

@@ -3,12 +3,12 @@ import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 're
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf, tellIn } from '../model/chats.js';
-import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
+import { draftOf, draftsSet, isFromElsewhere, noteDraft, setsOf } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
 import type { VoiceFile } from '../model/recording.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
-import { useCell, useSignal } from '../signal.js';
+import { useSignal } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { AskedPage } from './asked_page.js';
@@ -214,10 +214,14 @@ const markedTextOf = ({ text, entities, caption, caption_entities }: Message): s
  */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
-  const set = useCell(draftsSet);
+  useSignal(draftsSet);
+  const set = setsOf(chat);
+  useEffect(() => {
+    if (editing) setText(markedTextOf(editing));
+  }, [editing]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when a draft was set from outside
   useEffect(() => {
-    setText(editing ? markedTextOf(editing) : draftOf(chat));
+    if (!editing) setText(draftOf(chat));
   }, [chat, editing, set]);
   const change = (typed: string) => {
     setText(typed);
@@ -282,7 +286,8 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   const field = useTextField(editing, replyTo);
   const { tray, files, count } = useFiles(chat, editing, () => field.current?.focus());
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
-  const typed = editing || count > 0 ? null : text;
+  // Only the window in which the person types sends inline queries.
+  const typed = editing || count > 0 || isFromElsewhere(chat) ? null : text;
   const inline = useInline({ chat, text: typed, replyTo, sent: finish });
   const formatting = useFormatting(field);
   const { from, to } = formatting;
