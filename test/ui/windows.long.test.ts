@@ -19,6 +19,8 @@ const phone = { width: 390, height: 844 };
 /** Elements that show a change, or that disappear with it. */
 interface Wanted {
   readonly selector: string;
+  /** The value that one of the elements, a text field, must have. */
+  readonly value?: string;
   /** The text that one of the elements must contain. */
   readonly text?: string;
   /** Whether no such element may be left. */
@@ -76,12 +78,13 @@ async function showAll(hash: string, ready: string): Promise<void> {
 }
 
 /** Starts to look at a page in every frame. `shownAt` becomes the time at which the page shows the expected change. */
-function watch({ selector, text, isGone = false }: Wanted): void {
+function watch({ selector, text, value, isGone = false }: Wanted): void {
   const isShown = () => {
     const found = [...document.querySelectorAll(selector)].filter(
       (one) =>
         one.checkVisibility({ visibilityProperty: true }) &&
         (text === undefined || one.textContent?.includes(text)) &&
+        (value === undefined || (one as HTMLTextAreaElement).value === value) &&
         (!(one instanceof HTMLImageElement) || (one.complete && one.naturalWidth > 0)),
     );
     return isGone ? found.length === 0 : found.length > 0;
@@ -284,6 +287,67 @@ test('all windows of the other person and of the person show a new name and a ne
     );
   }
   printTimes();
+  expect(world.faults()).toEqual([]);
+});
+
+test('all windows show the text that a person types in one of them, until the message is sent', async () => {
+  windows = await openWindows();
+  await showAll(`#/chat/${bot.id}`, 'main textarea');
+  for (const typing of [0, windows.length - 1]) {
+    const field = (windows[typing] as Page).locator('main textarea');
+    for (let n = 1; n <= rounds; n++) {
+      const text = `Draft ${typing}.${n}`;
+      await measure('draft: typed', { selector: 'main textarea', value: text }, () => field.fill(text));
+      await field.press('End');
+      await measure('draft: typed further', { selector: 'main textarea', value: `${text}, longer` }, () =>
+        field.pressSequentially(', longer'),
+      );
+      await measure('draft: message sent', { selector: 'main textarea', value: '' }, () =>
+        (windows[typing] as Page).getByRole('button', { name: 'Send', exact: true }).click(),
+      );
+    }
+  }
+  printTimes();
+  const left = await itemsOf(world.service.app(alice, 'GET', '/api/me/drafts'));
+  expect(left).toMatchObject([{ chat_id: bot.id, text: '' }]);
+  expect(world.faults()).toEqual([]);
+});
+
+test('a draft that was typed without a connection appears in the other windows when the connection is back', async () => {
+  windows = await openWindows();
+  await showAll(`#/chat/${bot.id}`, 'main textarea');
+  const [first, ...others] = windows as [Page, ...Page[]];
+  const text = 'Typed offline';
+  await first.context().setOffline(true);
+  await first.locator('main textarea').fill(text);
+  await first.waitForTimeout(1_000);
+  await first.context().setOffline(false);
+  for (const page of others) await expect.poll(() => page.locator('main textarea').inputValue()).toBe(text);
+  // A window that opens later shows the draft too.
+  const late = await world.open(alice, `#/chat/${bot.id}`);
+  windows = [...windows, late];
+  await expect.poll(() => late.locator('main textarea').inputValue()).toBe(text);
+  expect(world.faults()).toEqual([]);
+});
+
+test('a draft of another window does not change the message that a person edits', async () => {
+  windows = await openWindows();
+  const group = await world.service.newGroup(bob, 'Editors', [alice]);
+  await app(alice, 'POST', `/api/chats/${group}/messages`, { text: 'First version' });
+  await showAll(`#/chat/${group}`, 'main textarea');
+  const [editor, typist] = windows as [Page, Page];
+  const field = editor.locator('main textarea');
+  await field.press('ArrowUp');
+  await expect.poll(() => field.inputValue()).toBe('First version');
+  await field.fill('Second version');
+  await typist.locator('main textarea').fill('A draft');
+  const drafts = () => itemsOf(world.service.app(alice, 'GET', '/api/me/drafts?limit=100'));
+  await expect.poll(drafts).toContainEqual(expect.objectContaining({ text: 'A draft' }));
+  const phoneField = (windows[2] as Page).locator('main textarea');
+  await expect.poll(() => phoneField.inputValue()).toBe('A draft');
+  expect(await field.inputValue()).toBe('Second version');
+  await field.press('Escape');
+  await expect.poll(() => field.inputValue()).toBe('A draft');
   expect(world.faults()).toEqual([]);
 });
 

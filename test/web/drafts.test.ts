@@ -32,6 +32,8 @@ class FakeService {
   /** The events that the window has not received yet. */
   readonly events: ChatDraft[] = [];
   isOnline = true;
+  /** Whether a call was made before the previous call was answered. */
+  isOverlapping = false;
   readonly #chat: number;
   #call: { text: string; answer: (answer: Response | Error) => void; version?: number } | undefined;
 
@@ -44,7 +46,8 @@ class FakeService {
     const item = { chat_id: this.#chat, text: this.text, version: this.version };
     if (path.startsWith('/api/me/drafts'))
       return Promise.resolve(Response.json({ ok: true, result: { items: this.version > 0 ? [item] : [] } }));
-    expect([path, this.#call]).toEqual([`/api/chats/${this.#chat}/draft`, undefined]);
+    expect(path).toBe(`/api/chats/${this.#chat}/draft`);
+    this.isOverlapping ||= this.#call !== undefined;
     const { text } = JSON.parse(body as string);
     this.sent.push(text);
     return new Promise((resolve, reject) => {
@@ -101,6 +104,7 @@ beforeEach(() => {
   begin();
 });
 afterEach(() => {
+  expect(service.isOverlapping).toBe(false);
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -154,6 +158,36 @@ test('the draft of another window replaces the text here, unless the person has 
   await settle(300);
   await service.answer();
   expect(service.text).toBe('Theirs, and mine');
+});
+
+test('the window with the last call wins, even if the event arrives before the answer to an earlier call', async () => {
+  noteDraft(chat, 'Mine');
+  await settle(300);
+  service.apply();
+  service.set('Theirs');
+  while (service.events.length > 0) service.deliver();
+  expect(draftOf(chat)).toBe('Mine');
+  await service.answer();
+  expect(draftOf(chat)).toBe('Theirs');
+  await settle(60_000);
+  expect([service.text, service.sent]).toEqual(['Theirs', ['Mine']]);
+});
+
+test.each([
+  ['while its call is in flight', false],
+  ['after the answer to its call was lost', true],
+])('the text of a sent message does not come back %s', async (_, isLost) => {
+  noteDraft(chat, 'Sent');
+  await settle(300);
+  noteDraft(chat, '');
+  service.apply();
+  if (isLost) await service.answer(true);
+  service.deliver();
+  expect(draftOf(chat)).toBe('');
+  await service.answer();
+  await settle(60_000);
+  await service.answer();
+  expect([draftOf(chat), service.text]).toEqual(['', '']);
 });
 
 test('a draft that was typed without a connection is sent when the stream is open again', async () => {
@@ -231,7 +265,7 @@ test('windows agree after any order of changes, calls and events, and no text is
         while (service.events.length > 0) service.deliver();
         await settle(6_000);
       }
-      expect(draftOf(chat)).toBe(service.text);
+      expect([draftOf(chat), service.isOverlapping]).toEqual([service.text, false]);
     }),
     { numRuns: 300 },
   );

@@ -17,6 +17,8 @@ interface Draft {
   /** The version of the newest draft that the service reported, or 0. */
   version: number;
   isUnsaved: boolean;
+  /** The last text that this window sent. The outcome of that call may be unknown. */
+  sent: string;
   /** Whether the text was typed in another window. */
   isFromElsewhere: boolean;
   /** Counts the changes that the person did not type in this window. */
@@ -48,7 +50,7 @@ export const isFromElsewhere = (chat: number): boolean => drafts.get(chat)?.isFr
 function entryOf(chat: number): Draft {
   let draft = drafts.get(chat);
   if (!draft) {
-    draft = { text: '', version: 0, isUnsaved: false, isFromElsewhere: false, sets: 0 };
+    draft = { text: '', version: 0, isUnsaved: false, sent: '', isFromElsewhere: false, sets: 0 };
     drafts.set(chat, draft);
   }
   return draft;
@@ -80,6 +82,7 @@ async function send(chat: number): Promise<void> {
     return;
   }
   saving.set(chat, null);
+  draft.sent = text;
   let failure: unknown;
   try {
     const { version } = await call<{ version: number }>('PUT', `/api/chats/${chat}/draft`, { text });
@@ -111,8 +114,9 @@ export function takeDraft(given: ChatDraft): void {
   const { chat_id: chat, text, version } = given;
   const draft = entryOf(chat);
   if (version <= draft.version) return;
-  // A text that was removed while there was no connection does not replace a later text.
-  if (draft.isUnsaved && (draft.text !== '' || saving.get(chat) === null)) {
+  // A removal without a connection must not remove the text that another window has sent since.
+  const isRemoval = draft.text === '' && text !== draft.sent;
+  if (draft.isUnsaved && !isRemoval) {
     passed.set(chat, given);
     return;
   }
@@ -150,7 +154,8 @@ let restored: Promise<void> = Promise.resolve();
 export function restoreDrafts(): Promise<void> {
   restored = keptDrafts().then((kept) => {
     for (const { chat, text, version = 0, isUnsaved = true } of kept)
-      if (!drafts.has(chat)) drafts.set(chat, { text, version, isUnsaved, isFromElsewhere: false, sets: 1 });
+      if (!drafts.has(chat))
+        drafts.set(chat, { text, version, isUnsaved, sent: '', isFromElsewhere: false, sets: 1 });
     draftsSet.changed();
   });
   return restored;
