@@ -125,15 +125,37 @@ test('a draft of several lines is shown whole after a reload and in a narrower w
   await page.context().close();
 });
 
-test('a draft survives a reload, and a sign-out removes it', async () => {
+/** Returns the drafts that the browser stores for the person. */
+const storedDrafts = (page: Page, who: TestUser) =>
+  page.evaluate(
+    (name) =>
+      new Promise<unknown[]>((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const reading = opening.result.transaction('drafts').objectStore('drafts').getAll();
+          reading.onsuccess = () => {
+            opening.result.close();
+            resolve(reading.result);
+          };
+        };
+      }),
+    `petrel-${who.id}`,
+  );
+
+test('a draft survives a reload, and a sign-out removes it from the browser but not from the account', async () => {
   const chat = await world.service.newGroup(alice, 'Dock', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
   await expect.poll(() => page.evaluate(async () => (await indexedDB.databases()).length)).toBe(1);
   await field(page).fill('half a thought');
   await page.reload();
   await expect.poll(() => field(page).inputValue()).toBe('half a thought');
+  const saved = () => storedDrafts(page, alice);
+  await expect.poll(saved).toContainEqual(expect.objectContaining({ chat, isUnsaved: false }));
   await page.goto(`${world.wire.url}/app#/settings`);
   await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Your token').waitFor();
+  await expect.poll(saved).toEqual([]);
   const signIn = async (user: TestUser) => {
     await page.getByLabel('Your token').fill(user.token);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
@@ -143,7 +165,7 @@ test('a draft survives a reload, and a sign-out removes it', async () => {
     await page.getByText('alice created the group').first().waitFor();
   };
   await signIn(alice);
-  expect(await field(page).inputValue()).toBe('');
+  await expect.poll(() => field(page).inputValue()).toBe('half a thought');
   await field(page).fill('of alice');
   await page.evaluate(() => sessionStorage.clear());
   await page.reload();
