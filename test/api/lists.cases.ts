@@ -262,6 +262,20 @@ const direct: Readonly<Record<string, Row>> = {
       return { path: '/api/me/invitations', keys: made.map(({ chat_id }) => Number(chat_id)) };
     },
   },
+  'GET /api/me/drafts': {
+    keyOf: ({ chat_id }) => chat_id,
+    page: async ({ service, owner }) => {
+      const chats = numbers(limits.person_drafts_max).map((n) => -n);
+      const text = control.repeat(Math.floor(limits.person_drafts_bytes_max / chats.length));
+      const client = openAnywhere(service.redis);
+      await client.hset(
+        makeKeys(64).personDrafts(owner.id),
+        ...chats.flatMap((chat) => [String(chat), `1 ${text}`]),
+      );
+      client.disconnect();
+      return { path: '/api/me/drafts', keys: chats };
+    },
+  },
   'GET /api/me/blocked_people': {
     keyOf: ({ user }) => user.id,
     page: async ({ sql, owner, people }) => {

@@ -10,18 +10,17 @@ interface ChatDraft {
 // The application needs the types of a browser, and tests are compiled without them.
 const client = '../../src/web/client';
 const {
+  draftIn,
   draftOf,
-  isFromElsewhere,
-  loadDrafts,
   noteDraft,
-  takeDraft,
 }: {
+  draftIn(chat: number): { readonly isFromElsewhere: boolean };
   draftOf(chat: number): string;
-  isFromElsewhere(chat: number): boolean;
-  loadDrafts(): Promise<void>;
   noteDraft(chat: number, text: string): void;
-  takeDraft(draft: ChatDraft): void;
 } = await import(`${client}/model/drafts.ts`);
+const { loadDrafts, takeDraft }: { loadDrafts(): Promise<void>; takeDraft(draft: ChatDraft): void } =
+  await import(`${client}/model/shared_drafts.ts`);
+const isFromElsewhere = (chat: number) => draftIn(chat).isFromElsewhere;
 
 /** A service with the draft of one chat. It applies a call and answers it in separate steps. */
 class FakeService {
@@ -98,10 +97,13 @@ function begin(): void {
   chat = next++;
   service = new FakeService(chat);
 }
-beforeEach(() => {
+beforeEach(async () => {
   vi.useFakeTimers();
   vi.stubGlobal('fetch', (path: string, init: { body?: string }) => service.fetch(path, init));
   begin();
+  const loaded = loadDrafts();
+  await settle();
+  await loaded;
 });
 afterEach(() => {
   expect(service.isOverlapping).toBe(false);

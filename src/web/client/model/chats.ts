@@ -8,7 +8,7 @@ import { Cell, Signal } from '../signal.js';
 import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
 import { botDrafts } from './bot_drafts.js';
 import { endDoing, setDoing, tellDoing } from './doings.js';
-import { loadDrafts, onDraft, restoreDrafts } from './drafts.js';
+import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
 import { loadSelf, people } from './people.js';
@@ -360,11 +360,20 @@ function onDeleted(id: number, message: number): void {
   if (shown.includes(message)) void chats.refresh(id);
 }
 
+/** Loads the code that shares drafts. If the load fails, it is repeated when the stream is opened again. */
+const withShared = (work: (shared: typeof import('./shared_drafts.js')) => Promise<void>): void =>
+  void import('./shared_drafts.js').then(work).catch(() => {});
+
+async function onReady(): Promise<void> {
+  if (!chats.loaded) await chats.load();
+  // Loads the drafts after the list, so that the list is not delayed.
+  withShared(({ loadDrafts }) => loadDrafts());
+}
+
 const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   switch (event) {
     case 'ready':
-      // Loads the drafts after the list, so that the list is not delayed.
-      void (chats.loaded ? loadDrafts() : chats.load().then(loadDrafts));
+      void onReady();
       return;
     case 'message':
       onMessage(data);
@@ -408,7 +417,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       scheduledIn.set({ chat: data.chat_id });
       return;
     case 'chat_draft':
-      void onDraft(data);
+      withShared(({ onDraft }) => onDraft(data));
       return;
     case 'message_draft':
       botDrafts.show(data.chat_id, data);

@@ -3,7 +3,7 @@ import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 're
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf, tellIn } from '../model/chats.js';
-import { draftOf, draftsSet, isFromElsewhere, noteDraft, setsOf } from '../model/drafts.js';
+import { draftIn, draftOf, draftsSet, noteDraft } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
 import type { VoiceFile } from '../model/recording.js';
 import { personName, previewOf, summaryOf } from '../names.js';
@@ -215,7 +215,7 @@ const markedTextOf = ({ text, entities, caption, caption_entities }: Message): s
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
   useSignal(draftsSet);
-  const set = setsOf(chat);
+  const set = draftIn(chat).sets;
   useEffect(() => {
     if (editing) setText(markedTextOf(editing));
   }, [editing]);
@@ -287,7 +287,7 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   const { tray, files, count } = useFiles(chat, editing, () => field.current?.focus());
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
   // Only the window in which the person types sends inline queries.
-  const typed = editing || count > 0 || isFromElsewhere(chat) ? null : text;
+  const typed = editing || count > 0 || draftIn(chat).isFromElsewhere ? null : text;
   const inline = useInline({ chat, text: typed, replyTo, sent: finish });
   const formatting = useFormatting(field);
   const { from, to } = formatting;

@@ -1,0 +1,106 @@
+/**
+ * Shares the drafts of this window with the other windows of the person, through the service (decision 0092). The
+ * application loads this file after the list of chats.
+ *
+ * A draft is unsaved from a change in this window until the service has confirmed it. A draft of another window replaces
+ * the text here, unless the text here is unsaved. An unsaved text is sent and then replaces the draft in all windows.
+ * Only one call at a time sends the draft of a chat, so an earlier text never replaces a later one.
+ */
+import { ApiFailure, call, get, isRefusal } from '../api.js';
+import { isLeaving } from '../session.js';
+import type { ChatDraft, Page } from '../types.js';
+import { changeDraft, draftIn, draftOf, drafts, restoreDrafts, shareDrafts, showDraft } from './drafts.js';
+
+/** The maximum length of a draft that the service stores. A longer draft stays in this browser. */
+const length_max = 4_096;
+/** How often a draft is sent while the person types, and how long to wait after a failed call. */
+const save_ms = 300;
+const retry_ms = 5_000;
+
+/** The timers of the next calls. The value is null while a call is in flight. */
+const saving = new Map<number, ReturnType<typeof setTimeout> | null>();
+/** The newest draft of another window that arrived while the text here was unsaved. */
+const passed = new Map<number, ChatDraft>();
+
+/** Sends the draft after `ms`, or after the call that is in flight. */
+function save(chat: number, ms: number): void {
+  const timer = saving.get(chat);
+  if (timer === null || (timer !== undefined && ms > 0)) return;
+  clearTimeout(timer);
+  saving.set(
+    chat,
+    setTimeout(() => void send(chat), ms),
+  );
+}
+
+/** Sends an empty text immediately, because a sent message must not stay in other windows as a draft. */
+const saveSoon = (chat: number): void => save(chat, draftOf(chat) === '' ? 0 : save_ms);
+
+async function send(chat: number): Promise<void> {
+  saving.delete(chat);
+  const { text, isUnsaved } = draftIn(chat);
+  if (!isUnsaved || isLeaving || [...text].length > length_max) return;
+  saving.set(chat, null);
+  changeDraft(chat, { sent: text });
+  let failure: unknown;
+  try {
+    const { version } = await call<{ version: number }>('PUT', `/api/chats/${chat}/draft`, { text });
+    const former = draftIn(chat);
+    changeDraft(chat, {
+      version: Math.max(former.version, version),
+      isUnsaved: former.text !== text,
+    });
+  } catch (error) {
+    failure = error;
+    // A refused draft stays in this browser.
+    if (isRefusal(error)) changeDraft(chat, { isUnsaved: draftOf(chat) !== text });
+  }
+  saving.delete(chat);
+  if (!draftIn(chat).isUnsaved) takePassed(chat);
+  else if (failure) save(chat, retryAfter(failure));
+  else saveSoon(chat);
+}
+
+const retryAfter = (error: unknown): number =>
+  error instanceof ApiFailure && error.retryAfter > 0 ? error.retryAfter * 1_000 : retry_ms;
+
+/** Takes the draft that another window sent after the last call of this window. */
+function takePassed(chat: number): void {
+  const later = passed.get(chat);
+  passed.delete(chat);
+  if (later) takeDraft(later);
+}
+
+/** Takes a draft that the service reports. Earlier drafts, and the reports of own calls, change nothing. */
+export function takeDraft(given: ChatDraft): void {
+  const { chat_id: chat, text, version } = given;
+  const draft = draftIn(chat);
+  if (version <= draft.version) return;
+  // A removal without a connection must not remove the text that another window has sent since.
+  const isRemoval = draft.text === '' && text !== draft.sent;
+  if (draft.isUnsaved && !isRemoval) passed.set(chat, given);
+  else if (draft.text === text) changeDraft(chat, { version, isUnsaved: false });
+  else showDraft(chat, { text, version, isUnsaved: false, isFromElsewhere: true });
+}
+
+/** Handles the event about a draft. The stored drafts are loaded first, because they have versions. */
+export const onDraft = (draft: ChatDraft): Promise<void> => restoreDrafts().then(() => takeDraft(draft));
+
+/**
+ * Loads the drafts of the other windows, and sends the unsaved ones. Call this when the event stream is open, so that no
+ * change is missed. Ignores errors, because the stream is opened again after a lost connection.
+ */
+export async function loadDrafts(): Promise<void> {
+  await restoreDrafts();
+  shareDrafts(saveSoon);
+  try {
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const page: Page<ChatDraft> = await get(`/api/me/drafts?limit=100${cursor && `&cursor=${cursor}`}`);
+      for (const draft of page.items) takeDraft(draft);
+      cursor = page.next_cursor;
+    }
+  } catch {
+    // The drafts of this window are sent anyway.
+  }
+  for (const [chat, { isUnsaved }] of drafts) if (isUnsaved) save(chat, 0);
+}
