@@ -13,6 +13,7 @@ export type StreamEvents = {
   chat_settings: ChatSettingsEvent;
   scheduled_posts: ScheduledPostsEvent;
   profile: ProfileEvent;
+  chat_draft: ChatDraft;
   chat_action: ChatActionEvent;
   message_draft: MessageDraftEvent;
   message_draft_stopped: MessageDraftStoppedEvent;
@@ -1023,6 +1024,16 @@ export type ScheduledPostsEvent = {
 /** The caller changed their name, avatar or settings, in this or another session. Read the caller again. */
 export type ProfileEvent = {
   
+};
+
+/** The text that the caller has written in a chat, but not sent. */
+export type ChatDraft = {
+  /** Id of the chat */
+  chat_id: number;
+  /** Empty after the caller sent or removed the draft */
+  text: string;
+  /** Greater than the versions of all earlier drafts in this chat. Ignore drafts with a lower version */
+  version: number;
 };
 
 /** A bot or another person performs an action in a chat, for instance typing. */

@@ -360,6 +360,12 @@ function onDeleted(id: number, message: number): void {
   if (shown.includes(message)) void chats.refresh(id);
 }
 
+function onPinned({ chat_id, pinned_message }: StreamEvents['pinned']): void {
+  // Ignores a pin that has only an id, because a newer pin has replaced it. The event of the newer pin follows.
+  if (pinned_message && !('date' in pinned_message)) return;
+  chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
+}
+
 /** Loads the code that shares drafts. If the load fails, it is repeated when the stream is opened again. */
 const withShared = (work: (shared: typeof import('./shared_drafts.js')) => Promise<void>): void =>
   void import('./shared_drafts.js').then(work).catch(() => {});
@@ -390,13 +396,9 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     case 'message_deleted':
       onDeleted(data.chat_id, data.message_id);
       return;
-    case 'pinned': {
-      const { chat_id, pinned_message } = data;
-      // Ignores a pin that has only an id, because a newer pin has replaced it. The event of the newer pin follows.
-      if (pinned_message && !('date' in pinned_message)) return;
-      chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
+    case 'pinned':
+      onPinned(data);
       return;
-    }
     case 'chat_joined':
     case 'chat_settings':
       void chats.refresh(data.chat_id);

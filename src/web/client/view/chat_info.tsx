@@ -12,6 +12,7 @@ import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatMember, ChatSummary } from '../types.js';
 import { fullDate, t, type WordKey } from '../words.js';
+import '../words/later.js';
 import { Icon } from './icons.js';
 import { InviteLinks, JoinRequests } from './invite_links.js';
 import { PersonInfo } from './person.js';

@@ -10,6 +10,7 @@ import {
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';
 import { language, t, type WordKey } from '../words.js';
+import '../words/later.js';
 
 interface EmojiPanelProps {
   choose: (emoji: string) => void;

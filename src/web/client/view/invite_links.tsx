@@ -10,6 +10,7 @@ import { usePages } from '../pages.js';
 import { go } from '../route.js';
 import type { InviteLinkPreview, JoinedByLink, JoinRequest, ListedInviteLink } from '../types.js';
 import { t } from '../words.js';
+import '../words/later.js';
 import { Confirm, Face, Field, IconButton, Spinner, Trouble } from './ui.js';
 
 /** Shows the chat of an invite link. The code is sent in the body, because proxies log paths. */

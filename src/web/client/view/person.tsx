@@ -9,6 +9,7 @@ import { go } from '../route.js';
 import { useSignal } from '../signal.js';
 import type { BlockedPerson, ChatSummary, Person } from '../types.js';
 import { t } from '../words.js';
+import '../words/later.js';
 import { Icon } from './icons.js';
 import { Confirm, Face, Spinner, Trouble } from './ui.js';
 
