@@ -161,6 +161,18 @@ test('the button above inline results starts the bot, even on a phone', async ()
   await page.getByRole('log').getByText('/start login').waitFor();
 });
 
+test('only the window in which the person types sends inline queries', async () => {
+  const [page, other] = [await open(), await open()];
+  await type(page, 'shared');
+  await expect.poll(() => fieldOf(other).inputValue()).toBe(`@${bot.username} shared`);
+  await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
+  // Waits longer than the pause before a query.
+  await other.waitForTimeout(1_500);
+  expect(queries.filter((query) => query.startsWith('shared'))).toEqual(['shared|']);
+  expect(await resultsOf(other).count()).toBe(0);
+  await fieldOf(page).fill('');
+});
+
 test('the owner turns inline mode on and off', async () => {
   const page = await world.open(alice, `#/bots/${bot.id}/inline`);
   const hint = page.getByLabel('Hint shown after the username');
