@@ -39,7 +39,6 @@ import { listMembers, putMember, removeMember } from './chats/members.js';
 import { deleteMessage, editMessage, listMessages } from './chats/messages.js';
 import { muteChat, unmuteChat } from './chats/mute.js';
 import { openLink } from './chats/open_link.js';
-import { putPersonDraft, removePersonDraft } from './chats/person_drafts.js';
 import { pinMessage, unpinMessage } from './chats/pin.js';
 import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
@@ -51,7 +50,7 @@ import { downloadFile } from './files/download.js';
 import { reportLeaks } from './leaks/report.js';
 import { putOwnAvatar, removeOwnAvatar } from './me/avatar.js';
 import { deleteSelf } from './me/delete.js';
-import { listDrafts } from './me/drafts.js';
+import { listDrafts, putPersonDraft, removePersonDraft } from './me/drafts.js';
 import { exportSelf } from './me/export.js';
 import { getSelf } from './me/get.js';
 import { acceptInvitation, declineInvitation, listInvitations } from './me/invitations.js';
@@ -168,8 +167,6 @@ export const endpoints: readonly Endpoint[] = [
   muteChat,
   unmuteChat,
   openLink,
-  putPersonDraft,
-  removePersonDraft,
   pinMessage,
   unpinMessage,
   getPoll,
@@ -193,6 +190,8 @@ export const endpoints: readonly Endpoint[] = [
   removeOwnAvatar,
   deleteSelf,
   listDrafts,
+  putPersonDraft,
+  removePersonDraft,
   exportSelf,
   getSelf,
   acceptInvitation,

@@ -545,10 +545,10 @@ test('answers about settings of people and about forwarding match their schemas'
     await app('DELETE', `/api/chats/${to}/${place}`);
   }
   for (const text of ['Hello', '']) {
-    await app('PUT', `/api/chats/${to}/draft`, { text });
+    await app('PUT', `/api/me/drafts/${to}`, { text });
     await app('GET', '/api/me/drafts');
   }
-  await app('DELETE', `/api/chats/${to}/draft`);
+  await app('DELETE', `/api/me/drafts/${to}`);
   const { message_id } = await app('POST', `/api/chats/${from}/messages`, { text: 'Pass it on' });
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });

@@ -43,9 +43,9 @@ class FakeService {
   fetch(path: string, { body }: { body?: string } = {}): Promise<Response> {
     if (!this.isOnline) return Promise.reject(new TypeError('offline'));
     const item = { chat_id: this.#chat, text: this.text, version: this.version };
-    if (path.startsWith('/api/me/drafts'))
+    if (path.startsWith('/api/me/drafts?'))
       return Promise.resolve(Response.json({ ok: true, result: { items: this.version > 0 ? [item] : [] } }));
-    expect(path).toBe(`/api/chats/${this.#chat}/draft`);
+    expect(path).toBe(`/api/me/drafts/${this.#chat}`);
     this.isOverlapping ||= this.#call !== undefined;
     const { text } = JSON.parse(body as string);
     this.sent.push(text);

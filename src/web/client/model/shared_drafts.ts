@@ -44,7 +44,7 @@ async function send(chat: number): Promise<void> {
   changeDraft(chat, { sent: text });
   let failure: unknown;
   try {
-    const { version } = await call<{ version: number }>('PUT', `/api/chats/${chat}/draft`, { text });
+    const { version } = await call<{ version: number }>('PUT', `/api/me/drafts/${chat}`, { text });
     const former = draftIn(chat);
     changeDraft(chat, {
       version: Math.max(former.version, version),
