@@ -88,6 +88,21 @@ async function bundlePage({ esbuild, source, entry, page, target, at }) {
   return text;
 }
 
+/** Bundles the script that runs before the others, and writes its name into the page. */
+async function bundleEarly({ esbuild, source, target }) {
+  const { metafile } = await esbuild.build({
+    ...forBrowsers,
+    entryPoints: [join(source, 'early.ts')],
+    outdir: join(target, 'assets'),
+    format: 'iife',
+    entryNames: '[name]-[hash]',
+    metafile: true,
+  });
+  const [script] = Object.keys(metafile.outputs);
+  const page = join(target, 'page.html');
+  writeFileSync(page, readFileSync(page, 'utf8').replace('early.js', `/app/assets/${basename(script)}`));
+}
+
 /**
  * Builds the folder `target`. If the folder `former` was built from the same sources, copies it, because bundling and
  * compressing take seconds.
@@ -106,6 +121,7 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     target,
     at: '/app',
   });
+  await bundleEarly({ ...build, target });
   // The name of this file has no hash, because the application names the file in a trusted-types policy.
   await esbuild.build({
     ...forBrowsers,

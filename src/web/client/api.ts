@@ -1,4 +1,5 @@
 /** Calls the application API with the token of the signed-in person. */
+import { takeEarlyAnswer } from './early_calls.js';
 import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
@@ -68,16 +69,18 @@ function upload(
 }
 
 async function once(verb: string, path: string, body: Body, options: CallOptions): Promise<unknown> {
-  const headers: Record<string, string> = { Authorization: `Bearer ${options.as ?? token.value}` };
+  const secret = options.as ?? token.value;
+  const headers: Record<string, string> = { Authorization: `Bearer ${secret}` };
   const plain = body !== undefined && !(body instanceof Blob) && !(body instanceof FormData);
   if (plain) headers['Content-Type'] = 'application/json';
   if (options.key) headers['Idempotency-Key'] = options.key;
   const sent = plain ? JSON.stringify(body) : (body as Blob | FormData | undefined);
   const given = { method: verb, headers, body: sent, signal: options.signal };
   const { onProgress } = options;
+  const early = verb === 'GET' ? takeEarlyAnswer(path, secret) : undefined;
   const answer = await (onProgress
     ? upload(path, given, onProgress)
-    : fetch(path, { ...given, cache: 'no-store' }));
+    : (early ?? fetch(path, { ...given, cache: 'no-store' })));
   const reply = (await answer.json().catch((error) => {
     // Treats the outcome as unknown, because the connection broke in the middle of the answer.
     if (answer.ok) throw new TypeError('incomplete answer', { cause: error });

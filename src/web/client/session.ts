@@ -3,23 +3,13 @@
  * never part of a URL. A new tab gets the token from the other tabs. Signing out ends the session in all tabs.
  */
 import { Cell } from './cell.js';
+import { storedToken, token_key } from './stored_token.js';
 import type { Self } from './types.js';
-
-const key = 'petrel.token';
-
-/** If the browser forbids storage, the person stays signed in until the page is closed. */
-function read(storage: () => Storage): string | null {
-  try {
-    return storage().getItem(key);
-  } catch {
-    return null;
-  }
-}
 
 function write(storage: () => Storage, token: string | null): void {
   try {
-    if (token === null) storage().removeItem(key);
-    else storage().setItem(key, token);
+    if (token === null) storage().removeItem(token_key);
+    else storage().setItem(token_key, token);
   } catch {
     // If storage is missing, the person stays signed in until the page is closed.
   }
@@ -29,7 +19,7 @@ const tab = () => sessionStorage;
 const browser = () => localStorage;
 
 /** The token of the signed-in person, or '' when nobody is signed in. */
-export const token = new Cell(read(tab) ?? read(browser) ?? '');
+export const token = new Cell(storedToken());
 export const me = new Cell<Self | null>(null);
 
 /**

@@ -15,6 +15,7 @@ import { loadSelf, people } from './people.js';
 import { noteAnswer } from './presses.js';
 import { replyKeyboards } from './reply_keyboards.js';
 
+/** The state of the event stream. It is `connecting` until the first attempt has succeeded or failed. */
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
 const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
@@ -48,6 +49,9 @@ class Chats extends Signal {
   loaded = false;
   failed = '';
 
+  /** The numbers of the last load that began, and of the newest load that ended. */
+  #began = 0;
+  #ended = 0;
   readonly #main = new Pages(false);
   readonly #archive = new Pages(true);
   /** All chats in order, with the version of this signal for which the order was computed. */
@@ -69,17 +73,27 @@ class Chats extends Signal {
     return this.#sorted.chats;
   }
 
-  /** Loads the first page of each list again. */
-  async load(): Promise<void> {
+  /** Loads the first page of each list and the invitations again. */
+  load(): Promise<void> {
     void loadInvitations();
+    return this.loadPages();
+  }
+
+  /** Loads the first page of each list. Ignores an answer that arrives after the answer of a later load. */
+  async loadPages(): Promise<void> {
+    const began = ++this.#began;
+    const isLate = () => began < this.#ended;
     try {
       const main = await this.#main.read();
       const archive = main.archived_count ? await this.#archive.read() : { items: [] };
+      if (isLate()) return;
+      this.#ended = began;
       this.#replace(this.#main, main, archive);
       this.#replace(this.#archive, archive, main);
       this.loaded = true;
       this.failed = '';
     } catch (error) {
+      if (isLate()) return;
       this.failed = reasonOf(error);
     }
     this.changed();
@@ -370,17 +384,14 @@ function onPinned({ chat_id, pinned_message }: StreamEvents['pinned']): void {
 const withShared = (work: (shared: typeof import('./shared_drafts.js')) => Promise<void>): void =>
   void import('./shared_drafts.js').then(work).catch(() => {});
 
-async function onReady(): Promise<void> {
-  if (!chats.loaded) await chats.load();
-  // Loads the drafts after the list, so that the list is not delayed.
+/** Loads the drafts when the stream is open. Loads the lists first if they are outdated, so that they are not delayed. */
+async function onOpen(areListsOutdated: boolean): Promise<void> {
+  if (areListsOutdated) await chats.load();
   withShared(({ loadDrafts }) => loadDrafts());
 }
 
 const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   switch (event) {
-    case 'ready':
-      void onReady();
-      return;
     case 'message':
       onMessage(data);
       break;
@@ -441,22 +452,29 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   for (const listener of messageListeners) listener(data);
 };
 
+/** Loads the messages again that were loaded before the stream was open, because some may have arrived in between. */
+function loadHistoriesAgain(): void {
+  for (const history of histories.values())
+    if (history.started || history.loading !== null) void history.reset();
+}
+
 /** Starts to follow all events. Returns the function that stops following them. */
 export function startChats(): () => void {
+  void chats.loadPages();
   void restoreDrafts();
   void takeOver((message) => historyOf(message.chat).restore(message));
+  let wasOpen = false;
   const stream = new LiveStream<StreamEvents>({
     path: '/api/stream',
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // Loads the list and the person again, because no event reports chats that the person joined or left in the
-      // meantime, or changes of the person.
-      if (open && connected.value === 'cut') {
-        void chats.load();
-        void loadSelf();
-      }
-      connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
+      // Loads the lists and the person again, because no event reports all changes since they were loaded.
+      if (open) void onOpen(connected.value !== 'open' || !chats.loaded);
+      if (open && connected.value === 'cut') void loadSelf();
+      if (open && !wasOpen) loadHistoriesAgain();
+      wasOpen ||= open;
+      connected.set(open ? 'open' : 'cut');
       if (open) for (const history of histories.values()) history.resume();
     },
   });

@@ -4,7 +4,7 @@ import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { attempt } from '../failures.js';
 import { copyPostLink } from '../links.js';
-import { chats, historyOf } from '../model/chats.js';
+import { chats, connected, historyOf } from '../model/chats.js';
 import { doings, doingText } from '../model/doings.js';
 import type { History } from '../model/history.js';
 import { posts } from '../model/posts.js';
@@ -221,6 +221,7 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
 
 export function ChatView({ id, tab }: { id: number; tab: string }) {
   useSignal(chats);
+  const state = useCell(connected);
   const chat = chats.byId.get(id);
   const [failure, setFailure] = useState('');
   const isMissing = !chat;
@@ -231,7 +232,8 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
         if (!chats.byId.has(id)) setFailure(t('chat_missing'));
       });
   }, [id, isMissing]);
-  if (!chat)
+  // Loads the messages only when the stream is open. Otherwise messages that arrive in between would be missing.
+  if (!chat || state === 'connecting')
     return failure ? (
       <Outside id={id} text={failure} />
     ) : (

@@ -1,5 +1,13 @@
 /** Shows the list of chats with last messages and unread counts, the search, and links to new chats. */
-import { type KeyboardEvent, lazy, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import {
+  type KeyboardEvent,
+  lazy,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
 import { chats, connected, invitations } from '../model/chats.js';
@@ -263,7 +271,7 @@ export function ChatList() {
   const isAlone = useAlone();
   const [making, setMaking] = useState(false);
   const [menu, setMenu] = useState<{ chat: ChatSummary; at: { x: number; y: number } } | null>(null);
-  const openMenu: OpenMenu = (chat, at) => setMenu({ chat, at });
+  const openMenu = useCallback<OpenMenu>((chat, at) => setMenu({ chat, at }), []);
   const [text, setText] = useState('');
   const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
   const shown = inArchive ? chats.archived : chats.list;

@@ -1,6 +1,6 @@
 /** Shows the rows of the list of chats, and the menu of a row. */
 
-import { type MouseEvent, type ReactNode, useEffect, useRef } from 'react';
+import { type MouseEvent, memo, type ReactNode, useEffect, useRef } from 'react';
 import { isMuted, setPlace } from '../model/chats.js';
 import { doings, doingText } from '../model/doings.js';
 import { useAuthor } from '../model/people.js';
@@ -8,7 +8,7 @@ import { chatName, personName, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useCell } from '../signal.js';
 import type { ChatSummary } from '../types.js';
-import { shortDate, t, unreadText } from '../words.js';
+import { language, shortDate, t, unreadText } from '../words.js';
 import { Icon } from './icons.js';
 import { Face, type MenuItem, useLongPress } from './ui.js';
 
@@ -94,6 +94,28 @@ interface RowProps {
 
 export function Row({ chat, chosen, openMenu }: RowProps) {
   const doing = doingText(useCell(doings).get(chat.id), chat.type === 'group');
+  const date = chat.last_message ? shortDate(chat.last_message.date) : '';
+  return (
+    <DrawnRow
+      chat={chat}
+      chosen={chosen}
+      openMenu={openMenu}
+      doing={doing}
+      date={date}
+      muted={isMuted(chat)}
+    />
+  );
+}
+
+interface DrawnRowProps extends RowProps {
+  doing: string;
+  date: string;
+  muted: boolean;
+}
+
+/** Draws a row only if the row changes, because the list is drawn again after each event and each change of its size. */
+const DrawnRow = memo(function DrawnRow({ chat, chosen, openMenu, doing, date, muted }: DrawnRowProps) {
+  useCell(language);
   const last = chat.last_message;
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
@@ -109,14 +131,14 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
             {chat.type === 'channel' && <Icon name="channel" size={16} />}
             {chat.type === 'group' && <Icon name="people" size={16} />}
             <bdi>{name}</bdi>
-            {isMuted(chat) && (
+            {muted && (
               <span className="muted-mark">
                 <Icon name="bell_off" size={14} />
                 <span className="sr-only">{t('muted')}</span>
               </span>
             )}
           </span>
-          {last && <time>{shortDate(last.date)}</time>}
+          {date && <time>{date}</time>}
         </span>
         <span className="chat-row-top">
           <span className="chat-last" dir="auto">
@@ -134,7 +156,7 @@ export function Row({ chat, chosen, openMenu }: RowProps) {
       </span>
     </RowBox>
   );
-}
+});
 
 /**
  * Focuses a link if the element that had the focus is gone. The list hides a new row until the row is measured, so this

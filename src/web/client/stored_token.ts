@@ -1,0 +1,14 @@
+/** Reads the stored token of the signed-in person. */
+export const token_key = 'petrel.token';
+
+/** If the browser forbids storage, nothing is stored. */
+function read(storage: () => Storage): string | null {
+  try {
+    return storage().getItem(token_key);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the token that is stored for this tab or for this browser, or '' if there is none. */
+export const storedToken = (): string => read(() => sessionStorage) ?? read(() => localStorage) ?? '';
