@@ -81,3 +81,45 @@ test('the text field keeps its whole text in sight when the window becomes narro
   await expect.poll(() => field.evaluate((area) => area.scrollHeight - area.clientHeight)).toBe(0);
   await page.context().close();
 });
+
+test('the focus stays in the list of chats when a person archives, pins and unpins chats', async () => {
+  const bob = await world.service.newUser('bob');
+  for (const title of ['Pier', 'Quay', 'Reef']) await world.service.newGroup(bob, title);
+  const page = await world.open(bob);
+  const links = page.locator('.chat-row-box > .chat-row');
+  const shown = () => links.evaluateAll((rows) => rows.map((row) => row.getAttribute('href')));
+  /** The link of the row that has the focus. */
+  const focused = () =>
+    page.evaluate(() => {
+      const at = document.activeElement;
+      return (at?.closest('.chat-row-box')?.querySelector('a') ?? at)?.getAttribute('href');
+    });
+  /** Opens the menu of the row that has the focus, and chooses an item. */
+  const choose = async (name: string) => {
+    await page.locator('.chat-row-box:focus-within .chat-row-more').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('menu').waitFor();
+    await page.getByRole('menuitem', { name, exact: true }).focus();
+    await page.keyboard.press('Enter');
+  };
+  await expect.poll(shown).toHaveLength(3);
+  const [first, , third] = await shown();
+  await links.nth(1).focus();
+  await choose('Archive');
+  await expect.poll(shown).toEqual([first, third]);
+  await expect.poll(focused).toBe(third);
+  await choose('Pin');
+  await expect.poll(shown).toEqual([third, first]);
+  await expect.poll(focused).toBe(third);
+  await choose('Unpin');
+  await expect.poll(shown).toEqual([first, third]);
+  await expect.poll(focused).toBe(third);
+  await choose('Archive');
+  await expect.poll(shown).toEqual([first]);
+  await expect.poll(focused).toBe(first);
+  await choose('Archive');
+  await expect.poll(shown).toEqual([]);
+  await expect.poll(focused).toBe('#/archive');
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});

@@ -186,6 +186,19 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
   );
 }
 
+/**
+ * Keeps the focus in the list after the person has moved a chat of the list. If the focus is lost, focuses the chat, or
+ * the next chat if this one has left the list. Otherwise focuses the previous chat or the first link.
+ */
+function focusNear({ id }: ChatSummary, list: readonly ChatSummary[]): void {
+  const at = list.findIndex((chat) => chat.id === id);
+  const links = [id, list[at + 1]?.id, list[at - 1]?.id].map((one) => `nav .chat-row[href="#/chat/${one}"]`);
+  const found = [...links, 'nav .chat-row', '.bar a'].map((link) =>
+    document.querySelector<HTMLElement>(`.sidebar ${link}`),
+  );
+  takeFocus(found.find((link) => link !== null) ?? null);
+}
+
 const row_px = 72;
 const load_ahead_px = 20 * row_px;
 
@@ -316,7 +329,13 @@ export function ChatList() {
         </Part>
       )}
       {menu && (
-        <Menu at={menu.at} label={t('actions')} items={placesOf(menu.chat)} close={() => setMenu(null)} />
+        <Menu
+          at={menu.at}
+          label={t('actions')}
+          // The new list is drawn before the next frame.
+          items={placesOf(menu.chat, () => requestAnimationFrame(() => focusNear(menu.chat, list)))}
+          close={() => setMenu(null)}
+        />
       )}
       {making && (
         <Part>

@@ -18,15 +18,15 @@ interface Position {
 }
 export type OpenMenu = (chat: ChatSummary, at: Position) => void;
 
-/** Returns the menu items of a chat in the list. */
-export function placesOf({ id, list_pin, archived }: ChatSummary): MenuItem[] {
-  if (archived)
-    return [{ icon: 'unarchive', label: t('from_archive'), act: () => void setPlace(id, 'archive', false) }];
+/** Returns the menu items of a chat in the list. An item calls `moved` after it has changed the place of the chat. */
+export function placesOf({ id, list_pin, archived }: ChatSummary, moved: () => void): MenuItem[] {
+  const set = (place: 'list_pin' | 'archive', on: boolean) => () => void setPlace(id, place, on).then(moved);
+  if (archived) return [{ icon: 'unarchive', label: t('from_archive'), act: set('archive', false) }];
   return [
     list_pin
-      ? { icon: 'unpin', label: t('unpin'), act: () => void setPlace(id, 'list_pin', false) }
-      : { icon: 'pin', label: t('pin'), act: () => void setPlace(id, 'list_pin', true) },
-    { icon: 'archive', label: t('to_archive'), act: () => void setPlace(id, 'archive', true) },
+      ? { icon: 'unpin', label: t('unpin'), act: set('list_pin', false) }
+      : { icon: 'pin', label: t('pin'), act: set('list_pin', true) },
+    { icon: 'archive', label: t('to_archive'), act: set('archive', true) },
   ];
 }
 
