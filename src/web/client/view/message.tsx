@@ -1,6 +1,6 @@
 /** Shows one message, or an album, with its marks, keyboard and reactions. */
 
-import { lazy, type MouseEvent, memo, type ReactNode, useState } from 'react';
+import { lazy, type MouseEvent, memo, type ReactNode } from 'react';
 import type { Outgoing } from '../model/history.js';
 import { useAuthor } from '../model/people.js';
 import { personName, previewOf, summaryOf } from '../names.js';
@@ -122,8 +122,16 @@ function Words({ message, text, children }: { message: Message; text: ReactNode;
   );
 }
 
+/** Compares the messages of an album one by one, because the list builds its rows anew after each change. */
+const isSame = (one: BubbleProps, other: BubbleProps): boolean =>
+  one.messages.length === other.messages.length &&
+  one.messages.every((message, i) => message === other.messages[i]) &&
+  one.joined === other.joined &&
+  one.showName === other.showName &&
+  one.marked === other.marked &&
+  one.actions === other.actions;
+
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
-  const [touched, setTouched] = useState(false);
   const message = messages[0] as Message;
   const last = messages.at(-1) as Message;
   const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
@@ -161,7 +169,6 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
       aria-label={own ? t('you') : personName(author)}
       data-id={message.message_id}
       onContextMenu={menu}
-      onPointerEnter={() => setTouched(true)}
       {...press}
     >
       {showName && <Face id={author?.id ?? 0} name={personName(author)} picture={avatar} size={34} />}
@@ -203,7 +210,6 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
         className="icon-button message-more"
         aria-label={t('actions')}
         aria-haspopup="menu"
-        data-shown={touched}
         onClick={(event) => {
           const { left, bottom } = event.currentTarget.getBoundingClientRect();
           actions.menu(worded, { x: left, y: bottom });
@@ -214,4 +220,4 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
       {last.reply_markup && <Keyboard chat={last.chat.id} message={last} />}
     </article>
   );
-});
+}, isSame);

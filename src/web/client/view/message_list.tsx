@@ -1,7 +1,16 @@
 /**
  * Shows the messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
  */
-import { lazy, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import {
+  lazy,
+  type ReactElement,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { isVisual } from '../model/attachments.js';
 import { botDrafts } from '../model/bot_drafts.js';
@@ -42,19 +51,30 @@ function lastIdOf(item: Item | undefined): number {
 /** Messages from one person within this time are shown as a group. */
 const together_s = 300;
 
+/** Returns a function that tells whether a date is on another day than the date of the call before. */
+function dayChanges(): (date: number) => boolean {
+  let [begin, end] = [0, 0];
+  return (date) => {
+    if (date >= begin && date < end) return false;
+    const day = new Date(date * 1_000);
+    begin = day.setHours(0, 0, 0, 0) / 1_000;
+    end = day.setDate(day.getDate() + 1) / 1_000;
+    return true;
+  };
+}
+
 /**
- * Builds the rows. Draws a line above the first message of other people after `mark`. If `mark` is null, draws no line.
+ * Builds the rows of the sent messages. Draws a line above the first message of other people after `mark`. If `mark` is
+ * null, draws no line.
  */
-function itemsOf({ messages, outgoing, atStart, first }: History, type: string, mark: number | null): Item[] {
+function itemsOf({ messages, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
-  let day = '';
+  const isNewDay = dayChanges();
   // If the first unread message is not loaded, draws no line.
   let unread = mark !== null && (atStart || first <= mark) ? mark : Number.POSITIVE_INFINITY;
   for (const message of messages) {
-    const own = new Date(message.date * 1_000).toDateString();
-    const newDay = own !== day;
-    day = own;
+    const newDay = isNewDay(message.date);
     const last = items.at(-1);
     if (last?.kind === 'messages' && inOneAlbum(last.messages[0], message)) {
       last.messages.push(message);
@@ -84,9 +104,11 @@ function itemsOf({ messages, outgoing, atStart, first }: History, type: string, 
     });
     before = message;
   }
-  for (const one of outgoing) items.push({ kind: 'outgoing', key: one.key, outgoing: one });
   return items;
 }
+
+const outgoingOf = ({ outgoing }: History): Item[] =>
+  outgoing.map((one) => ({ kind: 'outgoing', key: one.key, outgoing: one }));
 
 /** Adds the draft of the bot. If the bot has sent a message after the draft, the message replaces the draft. */
 function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDraft | null): Item[] {
@@ -425,6 +447,25 @@ function Row({ chat, item, history, marked, actions }: RowProps) {
   }
 }
 
+/**
+ * Returns a function that draws a row. It returns the same element for the same row, because the list asks for all
+ * visible rows in each frame while the person scrolls.
+ */
+function useDrawRow(chat: ChatSummary, history: History, marked: number, actions: MessageActions) {
+  return useMemo(() => {
+    const drawn = new WeakMap<Item, ReactElement>();
+    return (item: Item): ReactElement => {
+      const known = drawn.get(item);
+      if (known) return known;
+      const row = (
+        <Row key={item.key} chat={chat} item={item} history={history} marked={marked} actions={actions} />
+      );
+      drawn.set(item, row);
+      return row;
+    };
+  }, [chat, history, marked, actions]);
+}
+
 export function MessageList(props: MessageListProps) {
   const { chat, history } = props;
   const version = useSignal(history);
@@ -436,12 +477,16 @@ export function MessageList(props: MessageListProps) {
   useEffect(() => {
     if (chat.type === 'private') void botDrafts.load(chat.id);
   }, [chat.id, chat.type]);
+  const { messages, atStart } = history;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the history replaces the array when a message changes
+  const sent = useMemo(() => itemsOf(history, chat.type, mark), [messages, atStart, chat.type, mark]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
-  const rows = useMemo(() => itemsOf(history, chat.type, mark), [history, version, chat.type, mark]);
+  const rows = useMemo(() => [...sent, ...outgoingOf(history)], [sent, history, version]);
   const items = useMemo(() => withDraft(rows, history, draft), [rows, history, draft]);
   const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
   const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
+  const drawRow = useDrawRow(chat, history, marked, actions);
   // Keeps the visible rows in place if rows are added or removed above them.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes with the items
@@ -470,9 +515,7 @@ export function MessageList(props: MessageListProps) {
           onResize={onResize}
           bufferSize={400}
         >
-          {(item) => (
-            <Row key={item.key} chat={chat} item={item} history={history} marked={marked} actions={actions} />
-          )}
+          {drawRow}
         </Virtualizer>
         <div className="foot" />
       </div>
