@@ -178,10 +178,14 @@ const give = (page: Page, selector: string, type: string, names: readonly string
     { type, names, text },
   );
 
+/** Drags a file over the chat until the page reacts. The code for dropped and pasted files is loaded after the page. */
+const dragOver = (page: Page) =>
+  expect.poll(() => give(page, '.main', 'dragover', ['a.txt']), { timeout: 30_000 }).toBe(true);
+
 test('files can be dropped only on the open chat, which then shows a drop zone', async () => {
   const { chat, page } = await openGroup('Drop');
   const zone = page.getByText('Drop files here to attach them');
-  expect(await give(page, '.main', 'dragover', ['a.txt'])).toBe(true);
+  await dragOver(page);
   await zone.waitFor();
   expect(await give(page, '.sidebar', 'dragover', ['a.txt'])).toBe(true);
   await zone.waitFor({ state: 'detached' });
@@ -207,6 +211,7 @@ test('a pasted picture is attached, but a picture that belongs to pasted text is
     },
     [...png(61, 48)],
   );
+  await dragOver(page);
   await field(page).press('Control+V');
   await expect.poll(() => tray(page).getByRole('listitem').count()).toBe(1);
   expect(await give(page, '.composer textarea', 'paste', ['text.png'], 'rich')).toBe(false);
@@ -320,6 +325,7 @@ test('files beyond the limits are refused, the error names the limit, and nothin
         dataTransfer.items.add(new File([new Uint8Array(size)], `${i}.bin`));
       main.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }));
     }, sizes);
+  await dragOver(page);
   await drop(1, 50 * 1_048_576);
   await says('“1.bin” is too large. A file can have up to 50 MB.');
   await drop(30 * 1_048_576, 30 * 1_048_576);
