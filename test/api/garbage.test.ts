@@ -127,7 +127,7 @@ test('every random call gets a valid answer, and changes nothing that its caller
   // Many methods and endpoints must also accept a random call. Otherwise the test would cover only the first checks of
   // a call.
   const done = [...called].filter(([, count]) => count.done > 0);
-  expect(done.length).toBeGreaterThan(0.65 * targets.length);
+  expect(done.length).toBeGreaterThan(0.6 * targets.length);
 });
 
 test('Postgres stores everything that the random calls wrote, and nothing is quarantined', async () => {

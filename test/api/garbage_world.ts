@@ -209,6 +209,14 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     ...(of === 'both' ? pick(foreign) : []),
   ];
 
+  /** Returns the values of `id` for calls in which it is not the id of a person. */
+  function idsOf(name: string): readonly Json[] | undefined {
+    // Token ids count up from 1 across all people.
+    if (name === 'DELETE /api/me/tokens') return messageIds;
+    if (name.includes('/api/admin/bots/')) return [name.startsWith('GET') ? spare.id : doomed.id];
+    return undefined;
+  }
+
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
     // Restricts the ids of people. Operators could revoke the callers' tokens, and people who manage a chat could add
     // anyone to the chat.
@@ -228,8 +236,8 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messages, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people },
-      // Token ids count up from 1 across all people.
-      id: name === 'DELETE /api/me/tokens' ? messageIds : people,
+      person: [own.member.id, own.member.username],
+      id: idsOf(name) ?? people,
       bot_id: [/^DELETE .*\{bot_id\}$|\/transfer$/.test(name) ? doomed.id : spare.id, foreign.bot.id],
       // Bots of the other set are left out, because any person may start or block any bot and thereby change that set.
       username: [...newNames.map(() => own.bot.username), ...newNames],
