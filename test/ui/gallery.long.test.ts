@@ -17,7 +17,7 @@ import { en } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
 import { later } from '../../src/web/client/words/later.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
-import { resultOf } from '../support/service.js';
+import { itemsOf, resultOf, type TestUser } from '../support/service.js';
 import { fillGallery, type Gallery, pageOf } from './gallery.js';
 import { enter, type Scene, scenesOf } from './scenes.js';
 import { areComparable, differing, drawingOf, keep, type Shot, sheetOf } from './screens.js';
@@ -171,8 +171,15 @@ async function lasting(read: () => Promise<string[]>): Promise<string[]> {
 
 const wanted = (scene: Scene) => !only || only.includes(scene.name);
 
+/** Removes the texts that earlier windows have not sent. */
+async function removeDrafts(user: TestUser): Promise<void> {
+  for (const { chat_id } of await itemsOf(world.service.app(user, 'GET', '/api/me/drafts?limit=100')))
+    await resultOf(world.service.app(user, 'DELETE', `/api/me/drafts/${chat_id}`));
+}
+
 async function windows(code: string, colorScheme: 'light' | 'dark') {
   const { alice, newcomer } = gallery;
+  for (const user of [alice, newcomer]) await removeDrafts(user);
   const options = { locale: code, colorScheme, bypassCSP: true, viewport: sizes[1440] };
   for (const user of [alice, newcomer])
     await resultOf(world.service.app(user, 'PATCH', '/api/me', { language_code: 'en' }));

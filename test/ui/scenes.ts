@@ -115,7 +115,9 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
       anew: true,
       path: direct,
       act: async (page) => {
-        await scroll(page, -760);
+        const album = page.getByRole('log').getByText('From last year, hour by hour');
+        await album.evaluate((element) => element.scrollIntoView({ block: 'end' }));
+        await page.waitForTimeout(500);
       },
     },
     {

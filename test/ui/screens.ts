@@ -19,7 +19,7 @@ const square_px = 16;
 /** A square differs if its mean brightness, from 0 to 255, differs by more than this. */
 const brightness_max = 24;
 /** The share of squares of a window that may differ. */
-const share_max = 0.06;
+const share_max = 0.1;
 
 /** A screenshot of one window, as PNG. */
 export interface Shot {
