@@ -89,3 +89,15 @@ test('a call updates a limited number of chats and tells a limited number of peo
   expect(await node.store.profiles.setAvatar(ben.id, null)).toEqual({ present: null, former: null });
   expect(calls.size).toBe(0);
 });
+
+test('a change to the same name changes no chat', async () => {
+  const bot = await makeBot(node, ben);
+  await node.store.chats.openDirect(bot.id, ann.id);
+  const version = () => node.db.query('select version from direct_chats where user_id = $1', [ann.id]);
+  await node.store.profiles.change(ann.id, { first_name: 'Anna' });
+  const before = await version();
+  await node.store.profiles.change(ann.id, { first_name: 'Anna', last_name: '' });
+  expect(await version()).toEqual(before);
+  await node.store.profiles.change(ann.id, { first_name: 'Annie' });
+  expect(await version()).not.toEqual(before);
+});

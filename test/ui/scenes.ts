@@ -116,6 +116,8 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
       path: direct,
       act: async (page) => {
         const album = page.getByRole('log').getByText('From last year, hour by hour');
+        // Narrow windows do not draw the album until it is near.
+        for (let n = 0; n < 20 && !(await album.isVisible()); n++) await scroll(page, -300);
         await album.evaluate((element) => element.scrollIntoView({ block: 'end' }));
         await page.waitForTimeout(500);
       },

@@ -77,6 +77,14 @@ class FakeService {
     await settle();
   }
 
+  /** Refuses the call in flight. */
+  async refuse(): Promise<void> {
+    const { answer } = this.#call ?? {};
+    this.#call = undefined;
+    answer?.(Response.json({ ok: false, error_code: 403, description: 'Forbidden' }, { status: 403 }));
+    await settle();
+  }
+
   deliver(): void {
     const event = this.events.shift();
     if (event) takeDraft(event);
@@ -271,4 +279,51 @@ test('windows agree after any order of changes, calls and events, and no text is
     }),
     { numRuns: 300 },
   );
+});
+
+test('the text of a sent message does not come back if its answer and the removal are lost', async () => {
+  noteDraft(chat, 'Sent');
+  await settle(300);
+  noteDraft(chat, '');
+  await service.answer(true);
+  service.isOnline = false;
+  await settle(6_000);
+  service.isOnline = true;
+  const loaded = loadDrafts();
+  await settle();
+  await loaded;
+  await settle(1_000);
+  await service.answer();
+  await settle(1_000);
+  expect([draftOf(chat), service.text, service.sent]).toEqual(['', '', ['Sent', '']]);
+});
+
+test('a window does not send the text of another window while its own removal is in flight', async () => {
+  noteDraft(chat, 'Sent');
+  await settle(300);
+  await service.answer();
+  service.deliver();
+  noteDraft(chat, '');
+  await settle();
+  service.set('Later');
+  service.deliver();
+  service.apply();
+  await service.answer();
+  while (service.events.length > 0) service.deliver();
+  await settle(5_000);
+  expect([draftOf(chat), service.text, service.sent]).toEqual(['', '', ['Sent', '']]);
+});
+
+test('a refused draft stays in its window, and is sent again after a change', async () => {
+  noteDraft(chat, 'Mine');
+  await settle(300);
+  await service.refuse();
+  await settle(60_000);
+  service.set('Other');
+  service.deliver();
+  expect([draftOf(chat), service.sent]).toEqual(['Mine', ['Mine']]);
+  noteDraft(chat, 'Mine too');
+  await settle(300);
+  await service.answer();
+  expect([draftOf(chat), service.text, service.sent]).toEqual(['Mine too', 'Mine too', ['Mine', 'Mine too']]);
 });

@@ -213,16 +213,20 @@ async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName>
 export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
   const { first_name = null, last_name = null } = change;
   return db.transaction(async (sql) => {
-    const changed = await sql.some`
+    const before = await sql.first<Pick<NamesRow, 'first_name' | 'last_name'>>`
+      select first_name, last_name from users where id = ${id} and deleted_at is null for no key update`;
+    if (before === null) return null;
+    await sql.run`
       update users set language_code = coalesce(${change.language_code ?? null}, language_code),
         first_name = coalesce(${first_name}, first_name),
         last_name = nullif(coalesce(${last_name}, last_name), ''),
         add_to_groups = coalesce(${change.add_to_groups ?? null}, add_to_groups),
         start_chats = coalesce(${change.start_chats ?? null}, start_chats),
         version = nextval('control_versions')
-      where id = ${id} and deleted_at is null returning id`;
-    if (!changed) return null;
-    const isRenamed = first_name !== null || last_name !== null;
+      where id = ${id}`;
+    const isRenamed =
+      (first_name ?? before.first_name) !== before.first_name ||
+      (last_name ?? before.last_name ?? '') !== (before.last_name ?? '');
     const shown = isRenamed ? await raiseChatVersions(sql, id) : { direct: [], people: [] };
     await noteStale(sql, [
       ['user', id],

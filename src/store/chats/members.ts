@@ -183,9 +183,13 @@ export class Members extends ChatCopies {
    * concerns its author and expires.
    */
   async #dropDraft(chat: ChatRef, user: number): Promise<void> {
-    const member = await this.control.read('member', chat.id, user);
-    if (member && isInChat(member.status)) return;
-    await putPersonDraft(this.context, user, chat, '').catch(() => undefined);
+    try {
+      const member = await this.control.read('member', chat.id, user);
+      if (member && isInChat(member.status)) return;
+      await putPersonDraft(this.context, user, chat, '');
+    } catch {
+      // The draft expires.
+    }
   }
 
   /** Posts the events of a change. If Redis is full, the sweep posts the events later. */

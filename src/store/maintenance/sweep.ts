@@ -126,13 +126,18 @@ export class Sweep {
     this.#copiesAt = this.#context.time.monotonic() + this.#copiesIntervalMs - intervalMs / 2;
   }
 
-  /** Refreshes stale copies. Returns the number of refreshed copies. */
+  /**
+   * Refreshes stale copies, for at most a second, because a person with many chats can make thousands of copies stale.
+   * Returns the number of refreshed copies.
+   */
   async #sweepCopies(): Promise<number> {
+    const { time } = this.#context;
+    const end = time.monotonic() + intervalMs;
     for (let sum = 0; ; ) {
       // Refreshes inside the transaction that takes the row. If the refresh fails, the row thus stays.
       const found = await takeStale(this.#context.db, intervalMs, batchMax, (row) => this.#refresh(row));
       sum += found;
-      if (found < batchMax) return sum;
+      if (found < batchMax || time.monotonic() > end || this.#stopping.signal.aborted) return sum;
     }
   }
 

@@ -13,8 +13,8 @@ export interface Draft {
   isUnsaved: boolean;
   /** Whether the text was typed in another window. */
   isFromElsewhere: boolean;
-  /** The last text that this window sent. The outcome of that call may be unknown. */
-  sent: string;
+  /** The last texts that this window sent since the service last confirmed one. The service may have stored them. */
+  sent: readonly string[];
   /** Counts the changes that the person did not type in this window. */
   sets: number;
 }
@@ -31,7 +31,7 @@ const none: Draft = {
   version: 0,
   isUnsaved: false,
   isFromElsewhere: false,
-  sent: '',
+  sent: [],
   sets: 0,
 };
 export const draftIn = (chat: number): Readonly<Draft> => drafts.get(chat) ?? none;
@@ -40,8 +40,8 @@ export const draftOf = (chat: number): string => draftIn(chat).text;
 export function changeDraft(chat: number, change: Partial<Draft>): Draft {
   const draft = Object.assign(drafts.get(chat) ?? { ...none }, change);
   drafts.set(chat, draft);
-  const { text, version, isUnsaved } = draft;
-  if (text === '' || drafts.size <= drafts_max) keepDraft({ chat, text, version, isUnsaved });
+  const { text, version, isUnsaved, sent } = draft;
+  if (text === '' || drafts.size <= drafts_max) keepDraft({ chat, text, version, isUnsaved, sent });
   return draft;
 }
 
@@ -74,8 +74,8 @@ let restored: Promise<void> | undefined;
 /** Loads the stored drafts once. Skips chats in which the person has already typed. */
 export function restoreDrafts(): Promise<void> {
   restored ??= keptDrafts().then((kept) => {
-    for (const { chat, text, version = 0, isUnsaved = true } of kept)
-      if (!drafts.has(chat)) drafts.set(chat, { ...none, text, version, isUnsaved, sets: 1 });
+    for (const { chat, text, version = 0, isUnsaved = true, sent = [] } of kept)
+      if (!drafts.has(chat)) drafts.set(chat, { ...none, text, version, isUnsaved, sent, sets: 1 });
     draftsSet.changed();
   });
   return restored;

@@ -47,6 +47,8 @@ interface StoredDraft {
   readonly version?: number;
   /** Whether the service may not have the text. */
   readonly isUnsaved?: boolean;
+  /** The texts that the service may have stored although their calls failed. */
+  readonly sent?: readonly string[];
 }
 
 const messages_max = 100;

@@ -16,6 +16,8 @@ const length_max = 4_096;
 /** How often a draft is sent while the person types, and how long to wait after a failed call. */
 const save_ms = 300;
 const retry_ms = 5_000;
+/** The maximum number of sent texts that are remembered for a chat. */
+const sent_max = 10;
 
 /** The timers of the next calls. The value is null while a call is in flight. */
 const saving = new Map<number, ReturnType<typeof setTimeout> | null>();
@@ -38,10 +40,10 @@ const saveSoon = (chat: number): void => save(chat, draftOf(chat) === '' ? 0 : s
 
 async function send(chat: number): Promise<void> {
   saving.delete(chat);
-  const { text, isUnsaved } = draftIn(chat);
+  const { text, isUnsaved, sent } = draftIn(chat);
   if (!isUnsaved || isLeaving || [...text].length > length_max) return;
   saving.set(chat, null);
-  changeDraft(chat, { sent: text });
+  changeDraft(chat, { sent: [...sent.slice(1 - sent_max), text] });
   let failure: unknown;
   try {
     const { version } = await call<{ version: number }>('PUT', `/api/me/drafts/${chat}`, { text });
@@ -49,20 +51,29 @@ async function send(chat: number): Promise<void> {
     changeDraft(chat, {
       version: Math.max(former.version, version),
       isUnsaved: former.text !== text,
+      sent: [],
     });
   } catch (error) {
     failure = error;
-    // A refused draft stays in this browser.
-    if (isRefusal(error)) changeDraft(chat, { isUnsaved: draftOf(chat) !== text });
   }
   saving.delete(chat);
-  if (!draftIn(chat).isUnsaved) takePassed(chat);
-  else if (failure) save(chat, retryAfter(failure));
-  else saveSoon(chat);
+  takePassed(chat);
+  saveAgain(chat, text, failure);
 }
 
 const retryAfter = (error: unknown): number =>
   error instanceof ApiFailure && error.retryAfter > 0 ? error.retryAfter * 1_000 : retry_ms;
+
+/** Sends the draft again after a call with `text`, if the service does not have the draft yet. */
+function saveAgain(chat: number, text: string, failure: unknown): void {
+  const present = draftIn(chat);
+  if (!present.isUnsaved) return;
+  const isChanged = present.text !== text;
+  // A refused draft stays in this browser until the person changes it.
+  if (isRefusal(failure) && !isChanged) return;
+  if (failure === undefined || (isChanged && !(failure instanceof ApiFailure))) saveSoon(chat);
+  else save(chat, retryAfter(failure));
+}
 
 /** Takes the draft that another window sent after the last call of this window. */
 function takePassed(chat: number): void {
@@ -77,8 +88,9 @@ export function takeDraft(given: ChatDraft): void {
   const draft = draftIn(chat);
   if (version <= draft.version) return;
   // A removal without a connection must not remove the text that another window has sent since.
-  const isRemoval = draft.text === '' && text !== draft.sent;
-  if (draft.isUnsaved && !isRemoval) passed.set(chat, given);
+  const isRemoval = draft.text === '' && !draft.sent.includes(text);
+  const isSending = saving.get(chat) === null;
+  if (isSending || (draft.isUnsaved && !isRemoval)) passed.set(chat, given);
   else if (draft.text === text) changeDraft(chat, { version, isUnsaved: false });
   else showDraft(chat, { text, version, isUnsaved: false, isFromElsewhere: true });
 }
