@@ -12,6 +12,8 @@ export interface Scene {
    * another size.
    */
   readonly anew?: true;
+  /** Whether the scene looks different in each run, for example because it scrolls. Its pictures are not compared. */
+  readonly varies?: true;
   /** Runs on the opened page. `words` are the texts in its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
 }
@@ -112,6 +114,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
     { name: 'direct', path: direct },
     {
       name: 'direct_media',
+      varies: true,
       anew: true,
       path: direct,
       act: async (page) => {
