@@ -36,7 +36,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Sends no separate events for the deletions. Clients that show the chat find a gap in the change log and reload the
+-- Does not send an event for each deletion. Clients that show the chat find a gap in the change log and reload the
 -- chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)

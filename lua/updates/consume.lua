@@ -104,16 +104,16 @@ local function leave(rows, more)
   return ok(rows, more and 1 or 0, wait, #live, #sent, full and 1 or 0, rest and 1 or 0)
 end
 
--- Reads no update until all chats of dead consumers have new holders. Otherwise a new holder could get a later update
--- of the chat first.
+-- Does not read updates until all chats of dead consumers have new holders. Otherwise a new holder could get a later
+-- update of the chat first.
 local finished, budget = true, LIMITS.updates_batch_max
 for _, each in ipairs(dead) do
   if budget > 0 and finished then finished, budget = take_over(at, live, seeds, each, budget) else finished = false end
 end
 if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
 if not finished or retired then return leave({}, true) end
--- Returns no updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that are
--- in flight.
+-- Does not return updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that
+-- are in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
 local floor = stream_floor(c[3])

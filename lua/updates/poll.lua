@@ -43,8 +43,8 @@ elseif n and n < 0 then
   if over > 0 then more = confirm_oldest(state_key, queue_key, '+', over) end
 end
 if more then return ok({}, 1) end
--- Returns no updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that are
--- in flight.
+-- Does not return updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that
+-- are in flight.
 if s[4] then
   local _, ms = now()
   if tonumber(s[4]) > ms then return ok({}, 0) end

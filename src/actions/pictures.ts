@@ -42,7 +42,7 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
   };
 }
 
-/** Returns the avatar of a person as a field. Returns no field if there is no avatar. */
+/** Returns the avatar of a person as a field. Empty if there is no avatar. */
 export const viewAvatar = (files: Files, { avatar }: Pick<User, 'avatar'>) =>
   avatar.length > 0 ? { avatar: viewPicture(files, avatar) } : {};
 

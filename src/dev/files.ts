@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 
-/** The size in bytes above which the next start renames a server log to `<name>.1`. */
+/** If a server log has more bytes than this, the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
 /** Replaces a file atomically: readers see either the old text or the new text. */

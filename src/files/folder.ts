@@ -9,7 +9,7 @@ import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
 /**
- * The age above which unfinished files are removed. A write takes less time than this, so the process that wrote such a
+ * The age above which unfinished files are removed. A write never takes that long, so the process that wrote such a
  * file must have died.
  */
 const stale_ms_min = 3_600_000;

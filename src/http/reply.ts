@@ -22,7 +22,7 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** The size in bytes above which a reply goes to the kernel piece by piece, so that the engine does not copy it. */
+/** A reply with more bytes than this goes to the kernel piece by piece, so that the engine does not copy the reply. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**

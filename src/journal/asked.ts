@@ -83,7 +83,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
     },
     async sleep(ms, of, signal) {
       if (ms <= 0 || signal.aborted || of().some(isDue)) return;
-      // Uses no AbortController, because an abort would cost more than the rest of the pause.
+      // Does not use an AbortController, because an abort would cost more than the rest of the pause.
       await new Promise<void>((resolve) => {
         const end = () => {
           time.cancel(timer);

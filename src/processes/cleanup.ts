@@ -50,7 +50,7 @@ export function startCleanup({ config, time, log, store, files, figures, held }:
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // Deletes no files during a drill, because the files may belong to the original installation.
+      // Does not delete files during a drill, because the files may belong to the original installation.
       for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
           log.warn({ reason: error.message }, `cleanup of ${kind} failed and will be retried`),

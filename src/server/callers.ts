@@ -77,7 +77,7 @@ export class Callers {
   }
 
   /**
-   * Returns the bot of a token. Creates no promise if the bot is in memory. Errors: `unauthorized`,
+   * Returns the bot of a token. Does not create a promise if the bot is in memory. Errors: `unauthorized`,
    * `too_many_requests`.
    */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {

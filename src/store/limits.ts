@@ -251,7 +251,7 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
-  /** A replay into a webhook adds updates only while it has fewer pending updates than this. */
+  /** A replay adds updates to a webhook only while fewer updates than this limit are pending there. */
   replay_pending_max: 25,
   /** Replays pause while a live update has been waiting for this long. */
   replay_late_ms: 2_000,

@@ -92,7 +92,7 @@ test('an account that exceeded its share of the event loop regains its share ove
   expect(done).toEqual(['other', 'a']);
 });
 
-test('large calls run in time slices and in order, even if the calling account is within its share', () => {
+test('large calls are divided into time slices and keep their order, even if their account is within its share', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);

@@ -155,6 +155,6 @@ test('a retry is not delayed by deliveries to other chats', async ({ onTestFinis
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
   // A worker serves a bot for some seconds after the bot's last update. A retry that waited until the worker stops
-  // would take longer than this.
+  // would take longer than the expected time.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

@@ -85,7 +85,7 @@ test('a search distinguishes letters whose bytes share a hexadecimal digit', asy
   expect((await search([range(-5)], 'qatar'))[0]?.ids).toEqual([5]);
 });
 
-test('the search of a range stops at its row limit and reports where it stopped', async () => {
+test('a search stops at the row limit of its range, and returns the id at which it stopped', async () => {
   await store(-2, ['old x', 'x', null, 'x', 'y']);
   const [whole, part, rest, none] = await search(
     [range(-2), range(-2, { rows: 3 }), range(-2, { before: 3 }), range(-3)],

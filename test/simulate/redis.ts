@@ -135,7 +135,7 @@ export class SimulatedRedis {
   #tickedAt = -1;
   /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
-  /** The maximum delay of commands on a slow connection. For a lost connection, the maximum delay is half of this. */
+  /** The maximum delay of commands on a slow connection. For a lost connection, the maximum delay is half as long. */
   lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */

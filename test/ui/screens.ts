@@ -16,7 +16,7 @@ const scale = 0.5;
 const gap_px = 8;
 /** The side of the squares whose mean brightness is compared, in pixels of a kept picture. */
 const square_px = 16;
-/** A square differs if its mean brightness, from 0 to 255, differs by more than this. */
+/** A square counts as different if its mean brightness (0 to 255) has changed by more than this number. */
 const brightness_max = 24;
 /** The share of squares of a window that may differ. */
 const share_max = 0.1;

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { chatId, messageIds } from '../../wire/schema.js';
 
 /**
- * Deletes up to 100 messages in one script. Skips missing messages. Deletes no message if the bot is not allowed to
+ * Deletes up to 100 messages in one script. Skips missing messages. Deletes nothing if the bot is not allowed to
  * delete one of them.
  */
 export const deleteMessages = defineMethod({

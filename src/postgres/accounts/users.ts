@@ -209,7 +209,9 @@ async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName>
   return { direct, people };
 }
 
-/** Changes a person. Returns null if there is no such person. Returns no chats unless the name is given. */
+/**
+ * Changes a person. Returns null if there is no such person. The lists of chats are empty if the name stays the same.
+ */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
   const { first_name = null, last_name = null } = change;
   return db.transaction(async (sql) => {

@@ -62,8 +62,8 @@ export type NoticeOutcome =
 /**
  * Claims at most `limit` due notices for `claimMs`, and records the outcome of each notice. A person's older notices
  * come first. Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim
- * ends. Holds no lock while it sends, because sending may need locks of the person. Returns how many notices this call
- * claimed.
+ * ends. Releases its locks before it sends, because sending may need locks of the person. Returns how many notices this
+ * call claimed.
  */
 export async function takeNotices(
   db: Database,

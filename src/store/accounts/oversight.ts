@@ -15,7 +15,7 @@ export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgr
 export interface FoundAccounts {
   /** Accounts with exactly this id or username come first. The other accounts follow, newest first. */
   readonly accounts: readonly seen.AccountRow[];
-  /** The id below which the search continues, or 0 if the search is done. */
+  /** The search continues below this id. 0 if the search is done. */
   readonly next: number;
 }
 

@@ -129,7 +129,7 @@ export class Activity {
         return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
       })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Stores no order if all chats fit on one page, as they do for most people.
+    // Does not store an order if all chats fit on one page, as they do for most people.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }

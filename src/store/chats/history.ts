@@ -18,7 +18,7 @@ export interface HistoryPage {
    * do not count.
    */
   readonly messages: readonly StoredMessage[];
-  /** The id below which the next page starts, or 0 at the end. */
+  /** The next page starts below this id. 0 at the end. */
   readonly next: number;
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }

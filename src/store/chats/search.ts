@@ -25,7 +25,7 @@ import type { Chats } from './chats.js';
 export interface FoundMessages {
   /** The found messages, newest first in each chat. */
   readonly messages: readonly StoredMessage[];
-  /** The id below which the search of the last chat continues, or 0 if that chat is done. */
+  /** The search of the last chat continues below this id. 0 if that chat is done. */
   readonly next: number;
 }
 

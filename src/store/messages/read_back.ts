@@ -47,7 +47,7 @@ export class ReadBack {
     place: Place,
     call: (token: string) => P,
   ): Promise<Exclude<Awaited<P>, { readonly status: Missing }>> {
-    // Creates no additional promise for a call that finds everything in Redis.
+    // Does not create another promise for a call that finds everything in Redis.
     return call(this.#context.uniqueText()).then((result) =>
       result.status === 'ok' ? result : this.#persist(place, call, result),
     ) as never;

@@ -331,7 +331,7 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
           <Member key={member.user?.id} member={member} remove={removable(member) ? remove : null} />
         ))}
       </ul>
-      {/* Shows no error for a channel, because only its administrators may list the subscribers. */}
+      {/* Does not show the error for a channel, because only its administrators may list the subscribers. */}
       {failure && chat.type === 'group' && <Trouble text={failure} retry={() => void load(cursor)} />}
       {cursor && (
         <button type="button" className="button" onClick={() => void load(cursor)}>
