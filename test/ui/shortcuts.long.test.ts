@@ -73,7 +73,7 @@ test('Escape closes only the topmost panel, whichever element has the focus', as
   const panel = page.locator('.emoji-panel');
   await panel.waitFor();
   await page.keyboard.press('Control+k');
-  const dialog = page.getByRole('dialog');
+  const dialog = page.locator('dialog');
   await dialog.waitFor();
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });

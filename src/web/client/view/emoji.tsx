@@ -179,9 +179,10 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     };
   }, [close]);
   const shown = (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape and Tab close the panel, whichever element has the focus
     <div
       className="emoji-panel"
+      role="dialog"
+      aria-label={t('emoji')}
       style={at && placeAt(at)}
       ref={panel}
       onKeyDown={(event) => {

@@ -43,6 +43,6 @@ export function QuickRow({ post, at, close }: { post: Post; at: DOMRect; close: 
         ))}
       </div>
     </div>,
-    document.body,
+    document.querySelector('main') ?? document.body,
   );
 }
