@@ -15,15 +15,13 @@ local function has_button(markup, data)
   return false
 end
 
--- Allows the bot one edit of the message without the usual interval between edits, because a person waits for this
--- edit.
+-- Allows the bot to edit the message once without the usual interval, because a person waits for this edit.
 local function grant_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   redis.call('SET', key, math.min(unused + 1, LIMITS.granted_edits_max), 'PX', LIMITS.granted_edit_ttl_ms)
 end
 
--- The last three digits of a query id are the partition of the query. From the id alone, a front can therefore find the
--- partition of an answer.
+-- The last three digits of a query id are the query's partition, so a front can find the partition from the id alone.
 local function open_query(prefix, version, partition, chat, user, bot)
   local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)

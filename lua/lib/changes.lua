@@ -6,7 +6,7 @@
 @derived changes  {NN}:changes:<chat>  STREAM
 @derived channel  {NN}:on_chat:<chat>  CHANNEL
 ]]
--- Creates the log of a chat, or extends the log's lifetime. The log expires some time after a stream last read it.
+-- Creates a chat's change log, or extends its lifetime. The log expires some time after an event stream last read it.
 local function keep_log(changes, ttl_ms)
   local left = redis.call('PTTL', changes)
   if left >= ttl_ms then return end

@@ -42,8 +42,8 @@ local function is_channel(c)
 end
 
 -- Returns the id of the next message, as text. If the incarnation was raised since the last id, skips some ids for each
--- raise, because Redis may have lost messages with these ids. The chat's incarnation may be higher than the incarnation
--- of Redis, because a node may register an incarnation in Postgres that Redis does not need afterwards.
+-- raise, because Redis may have lost messages with these ids. The chat's incarnation may be higher than that of Redis,
+-- because a node may register an incarnation in Postgres that Redis then does not adopt.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
   if c.inc < inc then
@@ -54,7 +54,7 @@ local function next_message_id(c, version)
   return c.seq
 end
 
--- Records this version as the chat's last change, and keeps the chat in Redis until the change is flushed to Postgres.
+-- Records `version` as the chat's last change, and keeps the chat in Redis until the change is flushed to Postgres.
 -- `pin`, if given, becomes the id of the pinned message.
 local function touch_chat(chat, c, version, pin)
   if pin then
@@ -73,8 +73,8 @@ local function marks_image(pin, keyboards)
 end
 
 -- Records that a message has a reply keyboard. A keyboard for all members replaces all earlier keyboards. A keyboard
--- for some members keeps the earlier keyboards, because the other members still see these earlier keyboards. The caller
--- must call touch_chat first.
+-- for some members replaces nothing, because the other members still see the earlier keyboards. The caller must call
+-- touch_chat first.
 local function note_keyboard(at, c, chat_key, chat, id, for_some)
   local ids = {id}
   local before = for_some and redis.call('HGET', chat_key, 'kb') or ''

@@ -8,10 +8,10 @@
 @key     unsent       {NN}:unsent:<bot>       ZSET
 @key     holders      {NN}:holders:<bot>      HASH
 ]]
--- Each update at or below the cursor (`cur`) is either confirmed, sent to a consumer, or in `unsent`. A chat with sent
--- or unsent updates has a holder. The holder is the only consumer that gets updates of this chat. `unsent` is sorted by
--- chat. `assigned` contains only the first unsent update of each chat, its head, and is sorted by holder. If a chat
--- gets another holder, only its head changes.
+-- The cursor is `cur`. Each update up to the cursor is either confirmed, sent to a consumer, or in `unsent`. A chat
+-- with sent or unsent updates has a holder: the only consumer that gets updates of this chat. `unsent` is sorted by
+-- chat. `assigned` is sorted by holder and contains only the first unsent update of each chat, called the head. If a
+-- chat gets another holder, only its head moves.
 
 -- A prime. The square of any smaller number is exact in a double.
 local CONSUMER_PRIME = 16777213
@@ -27,8 +27,8 @@ local function consumer_digest(text)
   return tonumber(redis.sha1hex(text):sub(1, 6), 16)
 end
 
--- Returns four values: the other consumers with a lease, the consumers whose lease has ended, the ms until the next
--- lease ends (-1 for none), and the time at which this consumer's lease ends.
+-- Returns four values: the other consumers with a lease, the other consumers whose lease has ended, the ms until the
+-- next of these leases ends (-1 for none), and the time at which this consumer's own lease ends.
 local function read_consumers(at, name, ms)
   local live, dead, wait, own = {}, {}, -1, nil
   local found = redis.call('ZRANGE', at.consumers, 0, -1, 'WITHSCORES')
@@ -46,8 +46,8 @@ local function read_consumers(at, name, ms)
   return live, dead, wait, own
 end
 
--- Returns nil if a step of this consumer has work to do, because the consumer got or may get updates, or because a
--- lease has ended. Otherwise returns the ms until the lease of another consumer ends, or -1 if there is no such lease.
+-- Returns nil if this consumer's step has work to do: the consumer has sent or assigned updates, or a lease has ended.
+-- Otherwise returns the ms until another consumer's lease ends, or -1 if no other consumer has a lease.
 local function idle_wait(at, name, ms)
   if redis.call('HEXISTS', at.consumption, 's:' .. name) == 1 then return nil end
   if #redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, 1) > 0 then return nil end
@@ -57,8 +57,7 @@ local function idle_wait(at, name, ms)
   return other and tonumber(other) - ms or -1
 end
 
--- Renews the lease of a consumer. Without `name`, renews only the lease of all consumers together. `shared` is the end
--- of the latest lease (`shared_until`).
+-- Renews a consumer's lease. If `name` is false, extends only `shared`, the end of the latest lease of all consumers.
 local function renew_lease(at, name, shared, lease_end)
   redis.call('HSET', at.state, 'poll', ('*%.0f'):format(math.max(shared, lease_end)))
   if name then redis.call('ZADD', at.consumers, lease_end, name) end
@@ -79,7 +78,7 @@ local function pick_consumer(names, seeds, chat)
   return best
 end
 
--- Ids in `assigned` and `unsent` have 16 digits, so that their order as text is their order as numbers.
+-- Pads ids to 16 digits, so that the text order of `assigned` and `unsent` is the numeric order.
 local function padded(id)
   return ('%016.0f'):format(tonumber(id))
 end
@@ -103,7 +102,7 @@ local function assign_update(at, names, seeds, id, chat)
   if first_unsent(at, chat) == digits then redis.call('ZADD', at.assigned, 0, holder .. ':' .. digits .. ':' .. chat) end
 end
 
--- Makes an update of a consumer unsent again.
+-- Moves an update that was sent to a consumer back to `unsent`.
 local function unsend_update(at, name, id, chat)
   local digits, head = padded(id), first_unsent(at, chat)
   redis.call('ZADD', at.unsent, 0, chat .. ':' .. digits)
@@ -136,7 +135,8 @@ local function assigned_to(at, name, limit)
   return redis.call('ZRANGE', at.assigned, '[' .. name .. ':', '(' .. name .. ';', 'BYLEX', 'LIMIT', 0, limit)
 end
 
--- Removes a consumer's head of a chat from the unsent updates. Returns the id and the chat of the update.
+-- Removes a chat's head from `unsent` and `assigned`, and makes the chat's next unsent update the head. Returns the id
+-- and the chat of the removed head.
 local function take_head(at, name, head)
   local digits, chat = head:match('^[^:]+:(%d+):(.+)$')
   redis.call('ZREM', at.assigned, head)
@@ -158,16 +158,16 @@ local function highest_id(sent)
   return highest
 end
 
--- Returns the consumers that lost updates to a takeover, least recent first, as arrays of the consumer's name and the
--- highest lost id. Also returns `moved`, the highest lost id of consumers that are no longer in the list. `moved` also
--- covers updates from before a webhook was set or before a poll without a consumer.
+-- Returns the consumers that lost updates to a takeover, as arrays of name and highest lost id. The latest takeover is
+-- last. Also returns `moved`: the highest id lost by consumers that are no longer in the list, before a webhook was
+-- set, or before a poll without a consumer.
 local function read_taken(at)
   local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
   return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
 end
 
--- Records that the updates `sent` are taken over from a consumer. Keeps only a limited number of consumer names,
--- because a bot can use any number of names.
+-- Records that another consumer takes over the updates `sent` of this consumer. Keeps a limited number of consumer
+-- names, because a bot can use any number of names.
 local function remember_taken(at, name, sent)
   local taken, moved = read_taken(at)
   local highest = highest_id(sent)
@@ -182,8 +182,8 @@ local function remember_taken(at, name, sent)
   redis.call('HSET', at.consumption, 'taken', cmsgpack.pack(taken))
 end
 
--- Returns the highest id of an unconfirmed update that a consumer may have seen. Such updates were taken over from the
--- consumer, or are in `sent`.
+-- Returns the highest id of an unconfirmed update that a consumer may have seen: an update in `sent`, or one that
+-- another consumer took over.
 local function highest_seen(at, name, sent)
   local taken, highest = read_taken(at)
   for _, each in ipairs(taken) do
@@ -192,9 +192,9 @@ local function highest_seen(at, name, sent)
   return math.max(highest, highest_id(sent))
 end
 
--- Gives the chats of a consumer without a lease to other consumers, at most `budget` at once. Returns whether the
--- consumer has no chats left, and the remaining budget. The score 0 marks a consumer that may have lost some of its
--- chats.
+-- The consumer `name` has no lease. Gives its chats to other consumers, at most `budget` chats per call. Returns
+-- whether the consumer has no chats left, and the remaining budget. The score 0 in `consumers` marks a consumer that
+-- may have lost chats.
 local function take_over(at, names, seeds, name, budget)
   redis.call('ZADD', at.consumers, 0, name)
   local sent = read_sent(at, name)
@@ -208,7 +208,7 @@ local function take_over(at, names, seeds, name, budget)
   return finished, budget - #heads - #sent
 end
 
--- Returns whether a consumer has more unsent updates than `room`. `heads` are some of its heads.
+-- Returns whether a consumer has more than `room` unsent updates. Counts only the chats in `heads`.
 local function has_more_unsent(at, heads, room)
   local count = #heads
   for _, head in ipairs(heads) do
@@ -219,9 +219,9 @@ local function has_more_unsent(at, heads, room)
   return count > room
 end
 
--- If a consumer has more unsent updates than `room`, and other consumers have no updates, shares its chats with these
--- consumers. Otherwise a consumer that was alone before would keep all chats with pending updates. Chats with sent
--- updates stay with this consumer.
+-- If a consumer has more than `room` unsent updates and other consumers have none, gives some of its chats to those
+-- consumers. Otherwise a consumer that was alone would keep all chats with pending updates. Chats with sent updates
+-- stay with this consumer.
 local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end
@@ -233,8 +233,7 @@ local function share_chats(at, names, name, sent, room)
   if #among == 1 then return end
   local stays, moved = {}, false
   for _, each in ipairs(sent) do stays[each[2]] = true end
-  -- Gives the chats to the consumers in turn. `pick_consumer` would leave most chats with this consumer, because it
-  -- chose this consumer before.
+  -- Gives the chats to the consumers in turn. `pick_consumer` would choose this consumer again for most chats.
   for i, head in ipairs(heads) do
     local to = among[1 + i % #among]
     if to ~= name and not stays[head:match('[^:]+$')] then
@@ -245,7 +244,7 @@ local function share_chats(at, names, name, sent, room)
   if moved then redis.call('SPUBLISH', at.channel, 'u') end
 end
 
--- Returns the position of an update in a list of updates, or 0.
+-- Returns the index of an update in a list of updates, or 0.
 local function position_of(sent, id)
   for i, each in ipairs(sent) do
     if tonumber(each[1]) == id then return i end
@@ -253,9 +252,9 @@ local function position_of(sent, id)
   return 0
 end
 
--- Returns `highest_seen`: the last update that a consumer may have seen before the updates got their present order.
--- Returns nil if the consumer's last poll was not a stream. A client that has seen an update of the stream has also
--- seen all updates that were sent before this update. A takeover of the consumer's updates ends this order.
+-- Returns the id that `highest_seen` returned when the stream began, or nil if the consumer's last poll was not a
+-- stream. Above this id, a client that has seen an update has also seen all updates that the stream sent before it. The
+-- id is lost when another consumer takes over the updates.
 local function stream_floor(former)
   return tonumber((former or ''):match('^stream (%d+)$'))
 end
@@ -285,8 +284,8 @@ local function confirm_sent(at, sent, offset, former, floor)
   return rest, bytes
 end
 
--- Removes a limited number of unsent updates that are no longer in the queue. The heads of such updates come first in the
--- list of each consumer.
+-- Removes a limited number of unsent updates that are no longer in the queue. These updates have the lowest ids, so
+-- their heads come first in each consumer's list.
 local function drop_missing(at, names)
   if redis.call('ZCARD', at.unsent) <= redis.call('XLEN', at.queue) then return end
   local oldest = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
@@ -302,8 +301,8 @@ local function drop_missing(at, names)
   end
 end
 
--- Assigns a limited number of updates after the cursor. `last` is the id of the last update. Returns true if
--- there may be more.
+-- Assigns a limited number of updates after the cursor. `last` is the id of the queue's last update. Returns true if
+-- there may be more updates to assign.
 local function assign_new(at, names, seeds, last)
   local before = redis.call('HGET', at.consumption, 'cur')
   local cursor = before
@@ -318,8 +317,8 @@ local function assign_new(at, names, seeds, last)
   return more
 end
 
--- Moves unsent updates of a consumer to its sent updates, up to `limit` and a size. Returns the number of moved updates,
--- and whether the consumer has reached the limit.
+-- Moves a consumer's unsent updates to its sent updates, until `limit` or the size limit of a script is reached.
+-- Returns the number of moved updates, and whether a limit is reached.
 local function add_assigned(at, name, sent, limit)
   local bytes = 0
   for _, each in ipairs(sent) do bytes = bytes + each[3] end
@@ -340,8 +339,8 @@ local function add_assigned(at, name, sent, limit)
   return taken, #sent >= limit or bytes >= LIMITS.script_read_bytes_max
 end
 
--- Returns the entries of a consumer's sent updates from position `first` to `last`, and all sent updates of the
--- consumer. Leaves out updates that are no longer in the queue.
+-- Returns two lists: the queue entries of a consumer's sent updates from position `first` to `last`, and all its sent
+-- updates. Both omit updates in this range that are no longer in the queue.
 local function entries_of_sent(at, sent, first, last)
   local rows, rest = {}, {}
   for i, each in ipairs(sent) do

@@ -23,7 +23,7 @@ local function copy_ttl(version, ttl_ms)
   return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
 end
 
--- Returns the status and the rights of a member, or nil if status and rights must be read from Postgres.
+-- Returns a member's status and rights, or nil if they must be read from Postgres.
 local function read_member(key, inc)
   local bytes = read_control(key, inc)
   if not bytes then return nil end

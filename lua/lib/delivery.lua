@@ -50,8 +50,8 @@ local function remove_acked(at, acked, repeated)
   return bytes
 end
 
--- Call this after the first parked update of a chat was removed. The chat's next update then becomes due immediately.
--- If no update is left, the chat is unparked.
+-- Call this after a chat's first parked update was removed. Makes the chat's next parked update due immediately, or
+-- unparks the chat if no update is left.
 local function settle_chat(at, chat, ms)
   redis.call('HDEL', at.attempts, chat)
   if #parked_ids(at, chat, 1) > 0 then
@@ -81,8 +81,8 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Returns the due chats. Each chat comes with its first updates and the number of failed attempts for the first update.
--- The chats become due again after the lease time, so that another worker retries the chats if this worker dies. Chats
+-- Returns the due chats, each with its first updates and the number of failed attempts for the first update. Each
+-- returned chat becomes due again after the lease time, so that another worker retries it if this worker dies. Chats
 -- that exceed the limits of one script stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
@@ -110,8 +110,8 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue entries after `after`. Parks the updates of chats that are already parked. `retry` is nil if no chat
--- is parked. Returns all other updates, the last id that was read, and whether there may be more entries.
+-- Reads the queue entries with ids above `after`. Parks the updates of chats that are already parked. `retry` is nil if
+-- no chat is parked. Returns all other updates, the last id that was read, and whether there may be more entries.
 local function take_new(at, after, limit, retry)
   local new = {}
   if limit == 0 then return new, after, false end
@@ -141,8 +141,8 @@ local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end
 
--- Releases the lease. `due` is the time (ms) at which a worker must check the bot again, or nil if the bot needs no
--- check before its next update.
+-- Releases the lease. `due` is the time (ms) at which a worker must check the bot again, or nil if no check is needed
+-- before the next update arrives.
 local function leave_bot(at, due)
   redis.call('HDEL', at.state, 'leased')
   if due then redis.call('ZADD', at.due, due, at.bot) else redis.call('ZREM', at.due, at.bot) end

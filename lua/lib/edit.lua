@@ -11,20 +11,20 @@
 @err     not_modified
 @err     too_often
 ]]
--- Maps each kind of edit to the message kind that it requires, and to the error for other message kinds.
+-- Maps each kind of edit to the message kind that it requires, and to the error if the message has another kind.
 local EDITED_KINDS = {
   text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
   location = {KIND_OBJECT, 'no_live'},
 }
 
--- Appends the media bytes that follow the old caption, because an edit of a caption contains no media.
+-- An edit of a caption contains no media. Appends the media of the old content to the new caption.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)
 end
 
--- Returns the offset of a content's live part, and the part's period and end in seconds. The live part follows the
--- packed object. Returns nil if the content has no live part.
+-- In the content of a live location, the live part follows the packed object. Returns the offset of the live part, its
+-- period, and its end (both in seconds). Returns nil if there is no live part.
 local function live_part(content)
   local live_at = cmsgpack.unpack_one(content, (cmsgpack.unpack_one(content)))
   if live_at < 0 then return nil end
@@ -33,7 +33,7 @@ local function live_part(content)
 end
 
 -- Returns the new content of a live location, or nil and the error. If `location` is empty, the live location stops. If
--- `location` has a live part, this part gives the new period. If it has none, the period stays the same.
+-- `location` has a live part, the new period comes from that part. Otherwise the period stays the same.
 local function moved_location(content, location, now_s)
   local at, period, ends = live_part(content)
   if not at then return nil, 'no_live' end
@@ -49,8 +49,8 @@ local function moved_location(content, location, now_s)
   return location:sub(1, new_at) .. cmsgpack.pack({new_period, new_ends})
 end
 
--- Each press of a button allows the bot one extra edit. Uses up one extra edit, or returns false if none is left. The
--- expiry of the remaining extra edits does not change.
+-- Each press of a button allows the bot one extra edit. Uses up one extra edit, or returns false if none is left. Does
+-- not extend the time in which the other extra edits can be used.
 local function use_granted_edit(key)
   local unused = tonumber(redis.call('GET', key) or 0)
   if unused > 0 then redis.call('DECR', key) end
@@ -93,8 +93,8 @@ local function edited_record(record, meta, now_ms, editor, may_edit_others, by_w
   return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the message to which the given message refers by a reply or a pin. The API shows the record
--- inside the given message. Returns '' if Redis does not have the record.
+-- If the message is a reply, returns the record of the message that it replies to. If it is a service message about a
+-- pin, returns the record of the pinned message. Returns '' if there is no such record in Redis.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

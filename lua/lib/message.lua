@@ -14,12 +14,12 @@
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 
--- Builds a new record. The caller has packed `tail`, the part after version and date.
+-- Builds a new record. `tail` is the packed record without version and date.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
 
--- Returns the header and the offset of the first segment.
+-- Returns the header and the offset at which the content begins.
 local function read_header(record)
   local at, header = cmsgpack.unpack_one(record)
   return header, at
@@ -44,7 +44,8 @@ local function is_inline(header)
   return bit.band(header[7], FLAG_INLINE) ~= 0
 end
 
--- Returns the id of the bot whose inline result a person sent, or nil for other messages. `origin` is the last segment.
+-- Returns the id of the bot whose inline result this message is, or nil for other messages. `origin` is the last
+-- segment.
 local function via_bot(header, origin)
   if not is_inline(header) then return nil end
   local _, fields = cmsgpack.unpack_one(origin)
@@ -60,9 +61,9 @@ local function tombstone(header, version)
   return cmsgpack.pack({1, tonumber(version), header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
 end
 
--- Creates a ticket to fill the missing key from Postgres. Calls that miss the key at the same time share one ticket.
--- The ticket becomes invalid when the incarnation is raised, because Redis may then have lost the change that removed
--- the ticket.
+-- Creates a ticket for loading the missing key from Postgres. Concurrent calls that miss the same key share one ticket.
+-- A change removes the ticket. Redis may lose such a removal, so the ticket also becomes invalid when the incarnation
+-- is raised.
 local function leave_ticket(key, token, inc)
   return inc .. ' ' .. (redis.call('SET', key, token, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or token)
 end

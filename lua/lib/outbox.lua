@@ -1,29 +1,28 @@
 --[[
-@summary Stores updates for bots in other partitions. The updates are in the order of the chat's changes.
+@summary Stores updates for bots in other partitions, in the order of the chat's changes.
 @key     outbox  {NN}:outbox  STREAM
 @err     outbox_full
 ]]
--- Returns whether the outbox is full. The id of the first entry contains the number of bytes that were added before
--- this entry. The size of the outbox is the total minus this number.
+-- Returns whether the outbox is full. The id of the first entry contains the number of bytes that were ever added
+-- before this entry. The size of the outbox is the number of bytes ever added, minus this number.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
-  -- Skips the byte limit if there are few entries, because even entries of the maximum size could not exceed the limit.
+  -- Does not check the bytes if there are few entries, because even entries of the maximum size could not exceed the
+  -- limit.
   if length < LIMITS.outbox_length_small then return false end
   local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
--- Returns the bots that receive an update about a message, an edit or a pin by `author`. If the author is a bot in a
--- group, only the author receives the update. If other bots received the update too, two bots could answer each other
--- forever.
+-- Returns the bots that get an update about a message, an edit or a pin by `author`. If the author is a bot in a group,
+-- only this bot gets the update. Otherwise two bots could answer each other forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots
 end
 
--- Adds an update for `bots` (comma-separated ids) except the bot `except`. Returns true if `bots` contains any other
--- bot.
+-- Adds an update for `bots` (comma-separated ids), but not for the bot `except`. Returns false if no bot is left.
 local function post_update(meta, outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
   local others = {}
   for bot in bots:gmatch('%d+') do

@@ -65,8 +65,8 @@ local function closed(meta, journal, run, reserve)
   return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 
--- Allocates the version of a change. Versions only grow within a partition. The version is text. Redis and Lua would
--- convert a number at each use, and a conversion takes a third of a microsecond.
+-- Allocates the version of a change. Versions only grow within a partition. The version is text, because Redis and Lua
+-- would convert a number at each use. A conversion takes a third of a microsecond.
 local function next_version(meta)
   if combined then return draw_version() end
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
@@ -83,7 +83,8 @@ end
 -- The incarnations that a combined run has read, by the key of their partition.
 local run_incarnations = {}
 
--- Returns the incarnation whose copies are valid, or nil if the partition must be recovered first.
+-- Returns the partition's incarnation, under which copies are valid. Returns nil if the partition must be recovered
+-- first.
 local function trusted_incarnation(meta, run)
   if combined and run_incarnations[meta] then return run_incarnations[meta] end
   local m = redis.call('HMGET', meta, 'run', 'ver')
@@ -93,7 +94,7 @@ local function trusted_incarnation(meta, run)
 end
 
 -- Writes the complete new image of an entity to the journal, for Postgres. An empty image is a tombstone. `state`, if
--- given, names a HASH whose field v holds the version. Redis may drop this HASH when the version has been flushed. The
+-- given, names a HASH whose field v holds the version. When the version has been flushed, Redis may drop this HASH. The
 -- second part of an entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining
 -- size exactly.
 local function journal_image(at, version, entity, image, state)

@@ -2,14 +2,14 @@
 @summary Checks permissions of members who are not administrators.
 @err     not_permitted  what text
 ]]
--- Returns whether a member has a permission. Administrators need no permission. `differing` lists the permissions whose
--- value in this chat differs from the default, separated by commas.
+-- Returns whether a member has a permission. Administrators have all permissions. `differing` lists, separated by
+-- commas, the permissions whose value in this chat is not the default.
 local function is_permitted(m, differing, name, default)
   if m.status == 'creator' or m.status == 'administrator' then return true end
   local differs = (',' .. differing .. ','):find(',' .. name .. ',', 1, true) ~= nil
   if differs == default then return false end
   if m.status ~= 'restricted' or m.rights[name] == true then return true end
-  -- A restriction that has ended counts as no restriction.
+  -- A restriction has no effect after it has ended.
   return m.ends and m.ends > 0 and m.ends <= tonumber(redis.call('TIME')[1])
 end
 
@@ -35,8 +35,8 @@ local function kind_in(content)
 end
 
 -- Returns nil if the member may send this message to the chat, otherwise the kind of the message. `tail` is the record
--- without version and date. The function parses the record only for restricted members and in chats with restrictions,
--- so other sends do no extra work.
+-- without version and date. Parses the record only if the member or the chat has restrictions, so other sends stay
+-- fast.
 local function forbidden_kind(m, c, tail)
   if has_all_kinds(m, c) then return nil end
   local record = new_message('0', 0, tail)

@@ -21,8 +21,8 @@ local function may_pin(member, c)
 end
 
 -- Sets the pinned message, or removes it if the id is '0'. Updates the chat's field, the journal and the change log.
--- `at` contains the keys meta, journal, chat, changes and channel. The change log passes `notify` to viewers. The
--- caller must validate the change first.
+-- `at` contains the keys meta, journal, chat, changes and channel. `notify` is passed to clients through the change
+-- log. The caller must validate the change first.
 local function set_pin(at, c, version, chat, message_id, notify)
   journal_image(at, version, 'pin:' .. chat, marks_image(message_id, redis.call('HGET', at.chat, 'kb') or ''), at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)

@@ -34,7 +34,7 @@ local function get_field(p, name)
   return p.fields[p.at[name]]
 end
 
--- Sets a field in the record that the script returns, and adds the field to the changes for write_post.
+-- Sets a field in the record `p`, which the script returns, and marks the field for write_post.
 local function set_field(p, name, value)
   local n = #p.changes
   p.changes[n + 1], p.changes[n + 2] = name, value
@@ -51,8 +51,8 @@ local function write_post(post, p)
   redis.call('PERSIST', post)
 end
 
--- If a user or bot may see the post, returns nil and the channel. Otherwise returns the error, a fill ticket and the
--- channel's id.
+-- Returns nil and the channel if `who` (a user or bot) may see the post. Otherwise returns the error, a fill ticket and
+-- the channel's id.
 local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
   local chat = chat_prefix .. p.chat
@@ -66,10 +66,10 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   return nil, c
 end
 
--- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
--- Postgres has the user's reactions. There are two generations. Reactions that are not yet in Postgres are always in
--- one of the two generations. If the two generations together contain all reactors, a user who is in neither generation
--- has no reactions.
+-- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if the
+-- reactions must be read from Postgres. Reactions that are not yet in Postgres are always in one of the two
+-- generations. If the two generations together contain all reactors of the post, a user who is in neither has no
+-- reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -84,8 +84,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Starts a new generation when the current generation is old. The flush to Postgres sets an expiry on the previous
--- generation. That generation is therefore dropped only after it is in Postgres.
+-- If the current generation is old, starts a new one. The record then no longer mentions the previous generation, so
+-- the flush to Postgres must first have set an expiry on that generation.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -104,7 +104,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- Sets the number of reactors (`n`) instead of incrementing it, because a new generation has no count yet.
+  -- Sets the count `n` instead of incrementing it, because a new generation has no count yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
@@ -131,8 +131,7 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Removes a person from an emoji's lists of reactors after the person removed this reaction. A person who reacted long
--- ago may not be in any of these lists.
+-- Removes a reactor from the two lists of an emoji. A person who reacted long ago may not be in these lists.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''
@@ -160,8 +159,8 @@ local function post_of(key, header, segments_at)
   return post
 end
 
--- Deletes a post together with its message and its recent actors. The record stays in Redis until the deletion is
--- flushed. If the record left Redis earlier, a fill could restore the post.
+-- Deletes the post of a deleted message, and the post's recent actors. A record that marks the post as deleted stays in
+-- Redis until the deletion is flushed. Without this record, a fill could restore the post.
 local function end_post(post, at, chat, message_id)
   if not post then return end
   local id = ('%.0f'):format(post)
@@ -170,7 +169,7 @@ local function end_post(post, at, chat, message_id)
   for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
     if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
   end
-  -- Deletes generation 0 explicitly, because the record of the post does not mention it.
+  -- Deletes generation 0 explicitly, because a post without a later generation has no field `g`.
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)

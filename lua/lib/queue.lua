@@ -21,8 +21,8 @@ local function read_queue(state)
   return q
 end
 
--- Returns whether a mask of update kinds differs from the mask of a bot. `present` is the current mask of the bot's
--- queue. For a bot with routes, `present` is 0, and the bot's mask is in `own`.
+-- Returns whether `mask` differs from the bot's mask of update kinds. `present` is the current mask of the bot's queue.
+-- If the bot has routes, `present` is 0, and the bot's mask is in the field `own`.
 local function changes_mask(state, present, mask)
   if mask == '' or mask == present then return false end
   return present ~= '0' or redis.call('HGET', state, 'own') ~= mask
@@ -45,7 +45,7 @@ local function pack_bytes(list)
   return table.concat(packed)
 end
 
--- Removes an entry and journals it as a dead letter. The dead letter has the fields of the entry, w (reason) and d
+-- Removes an entry and journals it as a dead letter. The dead letter has the entry's fields, and also w (reason) and d
 -- (time in ms). The dead letter of a webhook route also has l (the slot of the route). An inline query is removed
 -- without a dead letter, because nobody waits for its answer any more.
 local function dead_letter(q, at, entry, reason, now_ms)
@@ -53,13 +53,13 @@ local function dead_letter(q, at, entry, reason, now_ms)
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
   if fields[2] == 'inline_query' then return end
-  -- A replayed update keeps its original id, because the receiver has already seen this id.
+  -- A replayed update keeps its original id, because the bot may already know the update by this id.
   local update_id = fields[20] or entry[1]:match('^%d+')
   local slot, bot = '', at.bot
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
   if #bot > LIMITS.bot_id_length_max then
     slot, bot = bot:match('^(%d+)' .. ('%d'):rep(LIMITS.bot_id_length_max) .. '$'), bot:match('0*(%d+)$', -LIMITS.bot_id_length_max)
-    -- A dead letter of a replay belongs to the replay's target.
+    -- A dead letter of a replay belongs to the queue to which the replay delivers.
     if tonumber(slot) == LIMITS.replay_slot then slot = redis.call('HGET', at.state, 'to') or '0' end
     if slot ~= '0' then fields[#fields + 1], fields[#fields + 2] = 'l', slot end
   end
@@ -67,8 +67,8 @@ local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 
--- Removes the oldest updates, at most a fixed number per call: updates with ids less than `below`, or `count` updates.
--- Returns true if more must be removed.
+-- Removes the oldest updates: those up to the range end `below`, or `count` updates. Removes at most a fixed number per
+-- call. Returns true if more must be removed.
 local function confirm_oldest(state, queue, below, count)
   local entries, bytes, more = read_within(queue, '-', below, math.min(count, LIMITS.script_entries_max))
   if #entries == 0 then return false end
@@ -87,9 +87,9 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds the
--- bot. If no worker was woken recently, also sets `at.wake` to 1. Scripts return this field. Bit 0 of this field stands
--- for the bot's own queue.
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds it. If
+-- no worker was woken recently, also sets `at.wake` to 1, and the script returns `at.wake`. Each bit of `at.wake`
+-- stands for a queue, and bit 0 for the bot's own queue.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
@@ -98,9 +98,9 @@ local function fall_due(q, at, now_ms)
   at.wake = 1
 end
 
--- Builds the hint of a new update. The hint starts with 'u'. The hint also contains the update if three conditions
--- hold: a worker serves the bot, few updates are pending, and this update is small. Twelve lengths precede the twelve
--- values. `store/webhooks/hints.ts` parses the hint.
+-- Builds the hint of a new update. The hint starts with 'u'. The hint contains the update only if a worker serves the
+-- bot, few updates are pending, and the update is small. The lengths of the twelve values come first, then the values.
+-- `store/webhooks/hints.ts` parses the hint.
 local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
   if not q.hook or q.leased <= now_ms then return 'u' end
   if pending >= LIMITS.hint_updates_max or size > LIMITS.hint_update_bytes_max then return 'u' end
@@ -115,9 +115,9 @@ end
 -- update also has u (its original id).
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then
-    -- The mask of a bot with routes is 0. An update for such a bot goes to the first route that takes it, or else to
-    -- the bot's own queue. This code is not a function, because Redis would create such a function on each run of each
-    -- script that sends messages.
+    -- If a bot has routes, its mask is 0. The update goes to the first route that takes it, or else to the bot's own
+    -- queue. This code is not a separate function, because Redis would create that function in each run of each script
+    -- that sends messages.
     local found = q.mask == 0 and redis.call('HMGET', (at.state:gsub('queue_state', 'routes', 1)), 'list', chat)
     if not found or not found[1] then return end
     local command, addressee
@@ -129,9 +129,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
           or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
       if takes and commands then
         if not command then
-          -- Decodes the record at most once. Decodes only the record of a message or an edit (kind bits 1 to 8) that
-          -- contains a command. A command in a caption does not count, so the kind of the message must be 1, which is a
-          -- text.
+          -- Decodes the record at most once, and only if the update is a message or an edit (kind bits 1 to 8) that
+          -- contains a command. A command in a caption does not count, so the message must be a text (kind 1).
           command, addressee = '', ''
           local start, header, content
           if kind_bit < 16 and record:find('bot_command', 1, true) then start, header = cmsgpack.unpack_one(record) end
@@ -148,8 +147,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
       local bot = ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #at.bot) .. at.bot
       local r = takes and read_queue(at.state:sub(1, last) .. bot)
       if r then
-        -- Takes the next id of the bot, because the ids of updates are unique within a bot. The last id in the queue of
-        -- the route is higher if updates were replayed into this queue.
+        -- Takes the bot's next id, because update ids are unique within a bot. The last id in the route's queue is
+        -- higher if updates were replayed into this queue.
         local inc = incarnation_of(version)
         q.seq = math.max(q.seq + 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip, r.seq + 1)
         q.inc = inc

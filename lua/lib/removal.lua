@@ -3,9 +3,9 @@
 @err     not_found
 @err     cant_be_deleted
 ]]
--- Replaces a message with a tombstone, deletes its post if it has one, and journals both changes. `header` is the
--- header of the message's record. The date in the header determines the Postgres partition of the message. `at`
--- contains the keys meta and journal, and the prefixes of messages, posts and actors.
+-- Replaces a message with a tombstone, deletes the message's post if it has one, and journals both changes. `header` is
+-- the header of the message's record. The date in the header determines the Postgres partition of the message. `at`
+-- contains the keys meta and journal, and the key prefixes of messages, posts and actors.
 local function write_tombstone(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id
@@ -27,8 +27,8 @@ local function remove_message(at, c, chat, message_id, header, segments_at)
   return version
 end
 
--- Records the last removal as the chat's latest change. If `unpin` is true, also unpins the pinned message. `at` also
--- contains the chat's key.
+-- Records the last removal as the chat's latest change. If `unpin` is true, also unpins the pinned message. `at` must
+-- also contain the chat's key.
 local function close_removal(at, c, chat, version, unpin)
   touch_chat(at.chat, c, version)
   if unpin then set_pin(at, c, next_version(at.meta), chat, '0', '') end

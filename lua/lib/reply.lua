@@ -15,8 +15,8 @@ local function read_reply(c, message_prefix, reply_to, token, inc)
   return reply
 end
 
--- Returns the record of the message `reply_to`, for a request that was applied earlier. The message may have been
--- changed or deleted since then. This is not an error.
+-- Returns the record of the message `reply_to`, for a send that was already applied. It is not an error if that message
+-- was changed or deleted since then.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Remembers answered requests, so that a repeated request gets the same answer and changes nothing.
+@summary Stores the answers of requests, so that a repeated request gets the same answer and changes nothing.
 @key     request  {NN}:req:<id>  STRING
 @after   save_answers
 ]]
@@ -17,7 +17,7 @@
 -- calls read and extend the same value. If a run finds its key, its calls have already been repeated, and the run is
 -- refused.
 
--- The answers of a combined run that are stored under one shared key, and this key.
+-- Contains the answers of a combined run that are stored under one shared key. The field `key` is this key.
 local run_answers = {}
 
 -- Raises an error if this run was repeated. Checks once for all calls of the run.
@@ -27,14 +27,14 @@ local function check_run(key)
   run_answers.key = key
 end
 
--- After the calls of a combined run, writes the answers that share a key.
+-- Writes the answers that share a key. Runs after all calls of a combined run.
 local function save_answers()
   if #run_answers == 0 then return end
   redis.call('SET', run_answers.key, table.concat(run_answers), 'PX', 'LIMITS.request_id_ttl_ms')
 end
 
 local function remember(request, answer, record)
-  -- The third-to-last character of the key is a colon if the key is shared.
+  -- If the key is shared, its third-to-last character is a colon.
   if request:byte(-3) == 58 then
     local key, line = request:sub(1, -4), request:sub(-2) .. ' ' .. answer .. '\n'
     if combined then run_answers[#run_answers + 1] = line end
@@ -49,7 +49,7 @@ local function remember(request, answer, record)
   redis.call('SET', request, answer, 'PX', keyed and 'LIMITS.idempotency_ttl_ms' or ttl)
 end
 
--- Returns the stored answer of a request and the record stored with it, or nil for a new request.
+-- Returns the request's stored answer and the record stored with it. Returns nil for a new request.
 local function remembered(request)
   if request:byte(-3) == 58 then
     if combined then return check_run(request:sub(1, -4)) end

@@ -1,5 +1,5 @@
 --[[
-@summary Finds and installs the webhook routes of a bot. Each route has a queue of its own, in the bot's partition.
+@summary Finds and installs the webhook routes of a bot. Each route has its own queue in the bot's partition.
 @key     routes  {NN}:routes:<bot>  HASH
 ]]
 -- Returns the id of a route's queue as text: the slot, and the id of the bot with 13 digits. `push_update` and
@@ -8,14 +8,14 @@ local function route_queue(bot, slot)
   return ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #bot) .. bot
 end
 
--- Returns a key of a route's queue. `of` is the same key of the bot's queue.
+-- Returns the key of a route's queue. `of` is the corresponding key of the bot's own queue.
 local function route_key(of, bot, slot)
   return of:sub(1, -#bot - 1) .. route_queue(bot, slot)
 end
 
--- Returns the slot of the queue that an update of a bot with routes enters. 0 means the bot's own queue, and nil means
--- that no queue takes the update. `push_update` chooses the queue in the same way. The update must not be a message.
--- Routes with commands take only messages, so such routes are skipped.
+-- Returns the slot of the queue that takes an update. The bot must have routes. 0 means the bot's own queue, and nil
+-- means that no queue takes the update. `push_update` follows the same rules. The update must not be a message, so
+-- routes with commands, which take only messages, are skipped.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0
@@ -34,9 +34,9 @@ end
 -- Replaces the routes of a bot. `at` contains the keys `state` and `routes`, and `bot`. `r` contains `version` and two
 -- lists. In `list`, each route has a slot, mask, name, percentage of chats, whether it lists chats, and two webhook
 -- versions as text: the version of its settings ('' if the webhook is paused), and the version at which the route was
--- last set. A route with commands also has their names, between spaces, and the username of the bot in lowercase. `chats` contains each listed chat, followed by the routes that list it: bit n stands for route n. While a
--- bot has routes, its own mask is in `own`, and its `mask` is 0. `push_update` therefore notices routes without a
--- further read.
+-- last set. A route with commands also has their names, between spaces, and the bot's username in lowercase. `chats`
+-- contains each listed chat, followed by the routes that list it: bit n stands for route n. While a bot has routes, its
+-- own mask is in `own`, and its `mask` is 0, so `push_update` notices routes without a further read.
 local function install_routes(at, r)
   local s = redis.call('HMGET', at.state, 'own', 'mask', 'seq', 'inc')
   redis.call('DEL', at.routes)
@@ -49,8 +49,8 @@ local function install_routes(at, r)
   for _, route in ipairs(r.list) do
     local state, hook, set = route_key(at.state, at.bot, route[1]), route[6], route[7]
     if redis.call('HEXISTS', state, 'seq') == 0 then
-      -- Records all earlier requests to drop updates as done, so that they do not drop later updates. No update is
-      -- pending in this queue now.
+      -- This new queue has no pending updates. Marks all earlier requests to drop updates as done, so that they do not
+      -- drop later updates.
       redis.call('HSET', state, 'seq', s[3], 'inc', s[4], 'bytes', 0, 'dropped', r.version)
       if hook ~= '' then
         redis.call('HSET', state, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
