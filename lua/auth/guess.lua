@@ -1,5 +1,5 @@
 --[[
-@summary Counts a guess at a token by a client address, or returns how long the address must wait before the next guess.
+@summary Counts a client address's guess at a token, or returns how long the address must wait before its next guess.
 @why     Several nodes may receive guesses from one address at the same time, and each guess must count.
 @repeatable A retried call counts twice, which does no harm.
 @flag    allow-oom

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the nodes that have not acknowledged an epoch. Removes the entries of nodes that disappeared.
+@summary Returns the nodes that have not acknowledged an epoch. Also removes the nodes that the caller found dead.
 @why     The revoking node uses its own monotonic clock to decide whether a lease has expired, because the clock of
          Redis may be changed.
 @repeatable An entry that has changed is not removed.

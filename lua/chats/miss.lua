@@ -1,5 +1,5 @@
 --[[
-@summary Returns a chat's record, or creates a fill ticket if the chat is not in Redis.
+@summary Returns a chat's record. If the chat is not in Redis, creates a ticket to load it from Postgres.
 @repeatable A second miss shares the ticket.
 @flag    allow-oom
 @ok      seq     int

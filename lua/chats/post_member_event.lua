@@ -1,5 +1,5 @@
 --[[
-@summary Tells the bots of a chat about a change of the chat, or about a join request.
+@summary Sends updates about a changed membership or a join request to the chat's bots.
 @why     The script sets the event's mark, the updates and the message in one step, so that a repeated call adds
          nothing.
 @key     request  {NN}:req:<id>             STRING

@@ -1,5 +1,5 @@
 --[[
-@summary Stores the text that a person has not sent yet, and shows it to the person's open event streams.
+@summary Stores a person's unsent text for a chat, and publishes it to the person's open event streams.
 @why     Windows write at the same time. Streams must get the changes of a chat in the order of their versions, and the
          record must never exceed its bounds.
 @repeatable Storing the same text again changes nothing.
@@ -27,7 +27,7 @@ if excess > 0 or bytes > LIMITS.person_drafts_bytes_max then
       others[#others + 1] = {chat = all[i], changed = tonumber(changed), bytes = #left}
     end
   end
-  -- Drops chats without a text first, and then the oldest drafts.
+  -- Removes entries without a text first, and then the oldest drafts.
   table.sort(others, function(a, b)
     if (a.bytes == 0) ~= (b.bytes == 0) then return a.bytes == 0 end
     return a.changed < b.changed

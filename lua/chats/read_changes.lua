@@ -1,5 +1,5 @@
 --[[
-@summary Reads the changes of some chats after a version, for an event stream. All chats are in one partition.
+@summary Reads the changes of several chats after a version, for an event stream. All chats are in one partition.
 @why     Versions are ordered within a partition, so the next read starts at the returned version.
 @repeatable The script only reads, and extends the life of change logs.
 @flag    allow-oom
@@ -33,8 +33,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- Reports a gap if the log was created after the previous change, because the log then does not contain that
-      -- change.
+      -- Reports a gap if the log was created after the previous change, because this change is not in the log.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

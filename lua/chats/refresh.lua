@@ -1,5 +1,5 @@
 --[[
-@summary Updates the copied profile, bots and permissions in a chat's record after a committed change.
+@summary After a committed change, updates the profile, bots and permissions that a chat's record copies.
 @repeatable Each version is written only once.
 @flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH

@@ -1,5 +1,5 @@
 --[[
-@summary Shows a draft to the open event streams of a direct chat.
+@summary Publishes a draft to the open event streams of a direct chat.
 @why     Once the person has stopped a draft, no later change may show it again.
 @repeatable Showing a draft twice does no harm.
 @combine 32 any_partition
@@ -19,7 +19,7 @@ local d = redis.call('HMGET', draft_key, 'i', 't', 'f', 'x')
 local same = d[1] == id
 local stopped = same and d[4] == '1'
 local _, ms = now()
--- Stores the draft less often than it is shown.
+-- The draft is stored less often than it is published.
 if not same or d[3] ~= flags or ms - d[2] >= LIMITS.draft_store_interval_ms then
   local time = ('%.0f'):format(ms)
   if stopped then

@@ -1,5 +1,5 @@
 --[[
-@summary Removes copies of control records that a committed change has made stale.
+@summary Removes the copies of control records that a Postgres commit has changed.
 @why     A fill that read Postgres before the change must not store the old value, so the script also removes the fill's
          ticket.
 @repeatable A second run only removes copies that nodes can read from Postgres again.

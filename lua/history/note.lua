@@ -1,5 +1,5 @@
 --[[
-@summary Records the last commit of Postgres, and which subjects were revoked or accepted again.
+@summary Records the last Postgres commit, and the tokens, bots and users that it revoked or accepted again.
 @why     Redis uses these records to detect that Postgres lost commits, and to repeat lost revocations. The commits of a
          replaced server are lost, so the script records only the revocations of such a server.
 @repeatable Marks only grow, and a revocation is recorded once.

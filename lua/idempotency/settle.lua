@@ -14,7 +14,7 @@
 local known = redis.call('HMGET', claim_key, 's', 'h', 'a')
 if not known[1] or known[3] then return ok(0) end
 if answer ~= '' or (size ~= '0' and known[2] == holder) then
-  -- Makes the byte count expire a day after the first key was stored.
+  -- The count of stored bytes expires a day after the first answer was stored.
   if redis.call('INCRBY', bytes_key, size) == tonumber(size) then redis.call('PEXPIRE', bytes_key, LIMITS.idempotency_ttl_ms) end
 end
 if answer ~= '' then

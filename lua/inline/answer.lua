@@ -26,7 +26,7 @@ if asked ~= bot then return refuse('too_old') end
 local size = #list + #query
 for i = 1, #results do size = size + #results[i] end
 -- Removes the oldest answers first, because people are still choosing from the newest answers. An expired answer counts
--- until it is removed here.
+-- towards the limit until it is removed here.
 while redis.call('LLEN', answers_key) >= LIMITS.inline_answers_max or
   tonumber(redis.call('GET', bytes_key) or 0) + size > LIMITS.inline_answers_bytes_max do
   local oldest = redis.call('LPOP', answers_key)
@@ -42,7 +42,7 @@ end
 local key, cached = answer_key(id), tonumber(cache_s) * 1000
 local found_by = cached == 0 and '' or personal and own_digest or digest
 local ttl = ('%.0f'):format(math.max(cached, LIMITS.inline_choice_ms))
--- An answer that is not shared with others can be used only by the person who sent the query.
+-- Only this person may use an answer that is personal or not cached.
 local chooser = (personal or cached == 0) and user or ''
 redis.call('DEL', query_key(id))
 redis.call('HSET', key, 'l', list, 'q', query, 'b', bot, 'u', chooser)
@@ -50,7 +50,7 @@ for i = 1, #results, 2 do redis.call('HSET', key, 'r:' .. results[i], results[i 
 redis.call('PEXPIRE', key, ttl)
 redis.call('RPUSH', answers_key, id .. ':' .. size .. ':' .. found_by)
 redis.call('INCRBY', bytes_key, size)
--- Makes both keys expire when the last answer expires.
+-- The list of answers and their total size expire when the last answer expires.
 for _, counted in ipairs({answers_key, bytes_key}) do
   redis.call('PEXPIRE', counted, ttl, 'NX')
   redis.call('PEXPIRE', counted, ttl, 'GT')

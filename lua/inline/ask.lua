@@ -22,15 +22,16 @@ if done then return ok(done, 0) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 if q.access_inc ~= inc then return refuse('access_missing', inc) end
--- The policy depends on the person, so the caller must check the person against this version of the policy.
+-- Only the caller can check whether the policy admits this person. The caller must have checked this version of the
+-- policy.
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
 local chat = bot .. '.' .. user
 local slot = bit.band(q.mask, INLINE_QUERY_BIT) ~= 0 and 0 or nil
 if q.mask == 0 then slot = slot_for(state_key, bot, chat, INLINE_QUERY_BIT) end
 if not slot then return refuse('not_asked') end
 if why then return refuse('journal_full') end
--- Finds the queue that the query enters. If the bot does not keep up, queries must not push other updates out of this
--- queue.
+-- Finds the queue for the query. If the bot is slow and this queue is long, refuses the query, because queries must not
+-- push other updates out of the queue.
 local entered, bytes = queue_key, q.bytes
 if slot > 0 then
   entered, bytes = route_key(queue_key, bot, slot), read_queue(route_key(state_key, bot, slot)).bytes

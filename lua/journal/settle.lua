@@ -36,7 +36,7 @@ for i, key in ipairs(entities_keys) do
   else
     same = protected('HGET', key, 'v') == versions[i]
   end
-  -- A tombstone gets the time to live of a record, because Postgres may be restored to a state before the deletion.
+  -- A tombstone is kept as long as a record, because Postgres may be restored to a state before the deletion.
   if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)

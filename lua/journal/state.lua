@@ -1,5 +1,5 @@
 --[[
-@summary Returns the size of a partition's journal, and the run id of the Redis for which the partition issues versions.
+@summary Returns the size of a partition's journal, and the run id of the Redis server for which the partition is open.
 @why     The length and the first entry must be read at the same instant.
 @key     meta        {NN}:meta     HASH    run, ver, hw, hwb, jw, jt
 @key     journal     {NN}:journal  STREAM

@@ -1,5 +1,5 @@
 --[[
-@summary Takes calls from a token bucket, or puts calls back.
+@summary Takes tokens from a token bucket, one for each call, or puts tokens back.
          If the bucket is empty, returns how long the caller must wait.
 @why     Several nodes may receive calls of one caller at the same time, and each call must count.
 @repeatable A retried call counts twice, so the caller waits slightly longer, or gets one more call.

@@ -1,5 +1,5 @@
 --[[
-@summary Returns pending edits that are due, and removes edits that can never be applied.
+@summary Returns the pending edits that are due, and removes edits that can never be applied.
 @why     Only one of several nodes takes an edit. If that node dies, the edit is due again a second later.
 @repeatable An edit that was taken is due again later. An edit is removed only once.
 @flag    allow-oom

@@ -36,8 +36,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Does not send an event for each deletion. Clients that show the chat find a gap in the change log and reload the
--- chat.
+-- Sends no event for each deletion. A client that shows the chat finds a gap in the change log and reloads the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

@@ -1,5 +1,5 @@
 --[[
-@summary Stores the preview of a page in a slot of the cache.
+@summary Stores the link preview of a web page in a slot of the cache.
 @why     The preview and its expiry must be set together.
 @repeatable A repeated call stores the same preview.
 @key     preview  {NN}:link_preview:<slot>  STRING  expires

@@ -1,5 +1,5 @@
 --[[
-@summary Pins a message of a direct chat in place of the previous pin. Adds a service message about the new pin.
+@summary Pins a message of a direct chat in place of the pinned message. Adds a service message about the new pin.
 @why     Exactly one of several concurrent pins wins, and every change has its service message and update.
 @combine 8
 @key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING

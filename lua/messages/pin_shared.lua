@@ -1,5 +1,5 @@
 --[[
-@summary Pins a message in a group or channel. Replaces the previous pin, and adds a service message about the new pin.
+@summary Pins a message of a group or channel in place of the pinned message. Adds a service message about the new pin.
 @why     Exactly one of several concurrent pins wins, and the right to pin must be checked in the same step.
 @combine 8
 @key     message         {NN}:msg:<chat>:<message_id>      STRING

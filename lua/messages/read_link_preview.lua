@@ -1,5 +1,5 @@
 --[[
-@summary Returns the cached preview in a slot.
+@summary Returns the cached link preview in a slot.
 @why     The runner sends every command as a script.
 @flag    no-writes
 @key     preview  {NN}:link_preview:<slot>  STRING

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the records of the given messages that are in Redis: whole records, or only their first bytes.
+@summary Returns the whole records or only the first bytes of the given messages that are in Redis.
 @flag    no-writes
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     bytes    int     how many bytes of each record to read; 0 for all

@@ -28,7 +28,8 @@ if known[1] == run then
   return ok(0)
 end
 
--- Even an empty journal stores its last id. If the counter was lost, this id shows the highest version.
+-- Even an empty journal keeps the id of its last entry. If the version counter was lost, this id shows the highest
+-- version.
 local highest = tonumber(known[2] or '0')
 if redis.call('EXISTS', journal_key) == 1 then
   local info = redis.call('XINFO', 'STREAM', journal_key)

@@ -1,5 +1,5 @@
 --[[
-@summary Sets or removes one emoji of a user on a post, or removes all reactions of the user.
+@summary Sets or removes one of a user's emoji on a post, or removes all the user's reactions.
 @why     The script changes the counts, the membership check and the journal in one step, because two nodes may serve
          the same user at once.
 @combine 8
@@ -79,8 +79,8 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Stores zero counts too. The newest row of a post's counts also contains the number of users who reacted to the
-  -- post.
+  -- Stores a count of zero too, because the newest count of a post in Postgres also contains the number of its
+  -- reactors.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then

@@ -1,5 +1,5 @@
 --[[
-@summary Adds people from Postgres to the list of the latest reactors of an emoji.
+@summary Adds people from Postgres to an emoji's list of latest reactors.
          If no people are given, creates a ticket to load them.
 @why     A person may have removed the emoji after the caller read Postgres. The recent actors in Redis show this.
 @repeatable A reactor is listed only once.

@@ -1,5 +1,5 @@
 --[[
-@summary Queues updates with changed reaction counts for the bots of channels.
+@summary Queues updates about changed reaction counts for the bots of channels.
          Each post is reported at most once a second.
 @why     The due time and the update must change together. A post therefore stays due if a node dies, and only one of
          several nodes reports the post.
@@ -19,7 +19,7 @@ for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 local seconds, ms = now()
 local sent, missing = 0, {}
 
--- Makes a post with missing records due again only later, because Postgres may be unreachable for a long time.
+-- Delays a post that needs records from Postgres, because Postgres may be unreachable for a long time.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token, inc), chat}) do missing[#missing + 1] = value end
@@ -34,7 +34,7 @@ local function tell(p, c)
     end
   end
   local version = next_version(meta_key)
-  -- The update shows no field of the post's message except the date.
+  -- The update shows nothing of the post's message except the date.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
   if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then

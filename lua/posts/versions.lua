@@ -1,5 +1,5 @@
 --[[
-@summary Returns the versions of posts. The version is 0 if the post is deleted or not in Redis.
+@summary Returns the versions of posts. A post that is deleted or not in Redis has version 0.
 @flag    no-writes
 @derived post      {NN}:post:<post>   HASH
 @args    posts     text

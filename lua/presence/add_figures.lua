@@ -1,5 +1,5 @@
 --[[
-@summary Adds a process's figures to the current point of the history on the operators' page.
+@summary Adds a process's figures to the newest point of the history that the operators' page shows.
 @why     All processes add to the same point.
 @flag    allow-oom
 @key     figures  {NN}:figures  HASH  index in the ring buffer -> number of the point, and its figures
@@ -13,7 +13,7 @@ local step = LIMITS.history_step_ms
 local at = math.floor(ms / step)
 local number, place = ('%.0f'):format(at), ('%.0f'):format(at % LIMITS.history_points_max)
 
--- Ignores the stored point if it is the point of an hour ago.
+-- Ignores the stored point if it is from the previous round of the ring buffer.
 local kept, former = (redis.call('HGET', figures_key, place) or ''):match('^(%d+) (.*)$')
 local names, values = {}, {}
 for name, value in ((kept == number and former .. ' ' or '') .. added):gmatch('(%S+) (%d+)') do

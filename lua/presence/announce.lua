@@ -1,5 +1,5 @@
 --[[
-@summary Stores a process's report for the other processes.
+@summary Stores a process's report about itself, for the other processes.
 @why     Ages are measured by Redis' clock, because the nodes' clocks may differ.
 @repeatable A repeated report replaces the first.
 @flag    allow-oom
