@@ -13,7 +13,7 @@ local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if redis.call('EXISTS', state_key) == 0 then return ok() end
 local bot = state_key:match('%d+$')
--- Closes the queues of all slots, because the queues of deleted routes may still have updates.
+-- Closes the queues of all slots, because even the queue of a deleted route may have updates.
 local slots = redis.call('HEXISTS', state_key, 'routes_version') == 1 and LIMITS.route_slots_max or 0
 for slot = 1, slots do
   local state = route_key(state_key, bot, slot)
@@ -28,10 +28,10 @@ for slot = 1, slots do
     redis.call('SPUBLISH', (state:gsub('queue_state', 'on_bot', 1)), 'w')
   end
 end
--- The worker of a replay closes the replay's queue when it finds out that the bot has no webhook any more.
+-- If a replay is running, its worker notices that the bot has no webhook any more and closes the replay's queue.
 redis.call('UNLINK', queue_key, routes_key)
 redis.call('HDEL', state_key, 'own')
--- Raises the version of the routes, so that a route that was set just before the deletion is not installed later.
+-- Raises the version of the routes, so that a route set just before the deletion is not installed afterwards.
 redis.call('HSET', state_key, 'bytes', 0, 'mask', 0, 'routes_version', version, 'wi', inc, 'wv', version, 'wp', 'gone')
 redis.call('PEXPIRE', state_key, LIMITS.queue_age_ms_max)
 if redis.call('EXISTS', marks_key) == 1 then redis.call('PEXPIRE', marks_key, LIMITS.queue_age_ms_max) end

@@ -1,5 +1,5 @@
 --[[
-@summary Performs one step of a poll or stream with a consumer name.
+@summary Performs one step of a consumer's long poll or stream.
          The step renews the consumer's lease, confirms updates, takes over the chats of consumers that died, and reads
          the updates of the consumer's own chats.
 @why     At any time, only one consumer may get the updates of a chat. A consumer that died and its successor must not
@@ -42,12 +42,12 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
   holders = holders_key}
 local keys = {consumption_key, consumers_key, assigned_key, unsent_key, holders_key}
 local _, ms = now()
--- Rebuilds the assignments from the queue, because webhooks, drops and polls without a consumer do not maintain the
--- assignments.
+-- Rebuilds the assignments from the queue if they are outdated. Webhooks, dropped updates and polls without a consumer
+-- do not maintain them.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
--- Returns early if there is nothing to do. Each update wakes all waiting polls of the bot, so a step that finds nothing
--- must cost little.
+-- Returns early if there is nothing to do. Each new update wakes all waiting polls of the bot, so a step without work
+-- must be cheap.
 local idle = not first and known and c[2] == poll and tonumber(c[1]) >= tonumber(s[1]) and idle_wait(at, name, ms)
 if idle then
   renew_lease(at, name, shared, lease_end)
@@ -57,15 +57,14 @@ local live, dead, wait, own = {}, {}, -1, nil
 if known then live, dead, wait, own = read_consumers(at, name, ms) end
 if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumers') end
 if first and changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
--- Other consumers have begun to take over this consumer's chats. Until they have finished, this consumer must not hold
--- chats.
+-- Other consumers are taking over this consumer's chats. Until they have finished, this consumer must not hold chats.
 local retired = own == 0 and #live > 0
--- Refuses this step, because the consumer may get its updates again in another order. `last` then proves nothing about
--- other updates.
+-- Refuses this step, because the consumer may get its updates again in another order. The id `last` then does not show
+-- which updates the client has seen.
 if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end
 
 if not known then
-  -- The consumer may have seen any update up to the cursor. This step may send these updates again.
+  -- The consumer may have seen every update up to the cursor, and this step may send these updates again.
   local moved = math.max(tonumber(c[1] or 0), tonumber(redis.call('HGET', consumption_key, 'moved') or 0))
   redis.call('UNLINK', unpack(keys))
   redis.call('HSET', consumption_key, 'cur', 0, 'moved', ('%.0f'):format(moved))
@@ -112,8 +111,7 @@ for _, each in ipairs(dead) do
 end
 if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
 if not finished or retired then return leave({}, true) end
--- Does not return updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that
--- are in flight.
+-- Returns no updates yet, because a webhook was just deleted. Its receiver may still acknowledge requests in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
 local floor = stream_floor(c[3])
@@ -131,8 +129,8 @@ if not full then
   taken = taken + added
 end
 -- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`.
--- If the client of a new stream may have seen the update `last` before the updates had this order, the stream sends all
--- unconfirmed updates again.
+-- If the client of a new stream may have seen `last` before the current order began, the stream sends all unconfirmed
+-- updates again.
 local from = 1
 if not is_stream then
   table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)

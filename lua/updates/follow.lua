@@ -25,8 +25,7 @@ if name ~= '' then
   return ok({}, 0, 0, tonumber(s[1]))
 end
 if s[2] ~= poll then return refuse('terminated') end
--- Does not return updates yet, because a webhook was just deleted and its receiver may still acknowledge requests that
--- are in flight.
+-- Returns no updates yet, because a webhook was just deleted. Its receiver may still acknowledge requests in flight.
 if s[4] and tonumber(s[4]) > select(2, now()) then return ok({}, 0, 0, tonumber(s[1])) end
 local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
 local rows, more = {}, true

@@ -15,10 +15,11 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
--- Refuses settings that were read before a loss of writes, because Redis may have lost a queue with later settings.
+-- Refuses settings that were read before Redis lost writes, because the lost writes may include a queue with later
+-- settings.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
--- If Redis lost its data, there is no delivery position, so the worker starts at the first update.
+-- A new queue has no delivery position. The worker starts at the first update.
 if hook ~= '' then
   redis.call('HSET', state_key, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
 end

@@ -27,7 +27,7 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup, origin = read_segments(record, header, start)
--- For a message that a person sent as an inline result, the caller must call updates/press_inline.
+-- If a person sent the message as an inline result, the caller must use updates/press_inline instead.
 if is_inline(header) then return refuse('inline', via_bot(header, origin)) end
 local bot = chat:match('^%d+')
 if ('%.0f'):format(header[5]) ~= bot or not has_button(markup, data) then return refuse('no_button') end

@@ -1,5 +1,5 @@
 --[[
-@summary Handles a press of a button below an inline result that a person sent. The result's bot gets a callback query.
+@summary Handles a press of a button below a person's inline result. Queues a callback query for the result's bot.
 @why     The button must still exist at the moment when the query enters the outbox.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit

@@ -1,5 +1,5 @@
 --[[
-@summary Handles a press of an inline button in a group. The bot that sent the message gets a callback query.
+@summary Handles a press of an inline button in a group. Queues a callback query for the bot that sent the message.
 @why     The membership and the button must still exist at the moment when the query enters the outbox.
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
                            whether the press grants an edit
@@ -25,7 +25,7 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header, start = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup, origin = read_segments(record, header, start)
--- For a message that a person sent as an inline result, the caller must call updates/press_inline.
+-- If a person sent the message as an inline result, the caller must use updates/press_inline instead.
 if is_inline(header) then return refuse('inline', via_bot(header, origin)) end
 local bot = ('%.0f'):format(header[5])
 local here = (',' .. c.bots .. ','):find(',' .. bot .. ',', 1, true)

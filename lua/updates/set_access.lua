@@ -15,13 +15,14 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
--- Refuses a policy that was read before a loss of writes, because Redis may have lost a later version of the policy.
+-- Refuses a policy that was read before Redis lost writes, because the lost writes may include a later version of the
+-- policy.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 local s = redis.call('HMGET', state_key, 'wi', 'wv')
 local present = tonumber(s[1]) == inc and tonumber(s[2]) or 0
 if present > tonumber(version) then return ok() end
 if present < tonumber(version) then redis.call('HSET', state_key, 'wi', inc, 'wv', version, 'wp', policy) end
--- Skips a missing chat, because a write would create a chat with only this field.
+-- Skips a chat that is not in Redis, because a write would create a chat with only this field.
 if chat ~= '' and redis.call('HEXISTS', chat_key(chat), 'pi') == 1 then
   redis.call('HSET', chat_key(chat), 'w', version .. (may and '+' or '-'))
 end

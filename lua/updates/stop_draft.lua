@@ -1,5 +1,5 @@
 --[[
-@summary Stops a draft, and queues an update that reports the stop to the bot.
+@summary Stops a draft, and queues an update that tells the bot about the stop.
          Hides the draft from the person unless the draft must stay visible.
 @why     The update and the mark that hides later changes must be written together.
 @repeatable A stopped draft stays stopped, so a second run adds no update.

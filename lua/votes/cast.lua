@@ -1,5 +1,5 @@
 --[[
-@summary Stores, changes or retracts the vote of a person in a poll.
+@summary Stores, changes or retracts a person's vote in a poll.
 @why     The script changes the person's vote, the counts and the journal in one step, because two nodes may serve the
          same person at once.
 @key     user_ticket  {NN}:voted:<poll>:<user>:ticket  STRING

@@ -1,5 +1,5 @@
 --[[
-@summary Reads the results of a poll and the vote of a person.
+@summary Reads the results of a poll and a person's vote.
 @repeatable A second read finds the same record or the same ticket.
 @flag    allow-oom
 @arg     token     text

@@ -1,5 +1,5 @@
 --[[
-@summary Performs one step of a delivery.
+@summary Performs one step of a webhook delivery.
          The step acknowledges updates, parks failed chats, renews the lease, and reads the next updates.
 @why     No other worker may take the updates that this worker acknowledges or parks. A worker with an old fence must
          change nothing. A fence of another incarnation also counts as old: Redis may have lost the worker's last
@@ -46,7 +46,7 @@ for i = 1, #r.acked, 3 do
 end
 if not s[2] or s[3] ~= since then
   redis.call('HSET', state_key, 'bytes', bytes)
-  -- Makes polls and the worker of a new webhook wait until this worker has finished.
+  -- The webhook has changed. Polls and the worker of a new webhook must wait until this worker has finished.
   local wait = math.max(0, tonumber(s[6] or 0) - ms)
   if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
   leave_bot(at, s[2] and ms or nil)
@@ -58,7 +58,7 @@ for _, failed in ipairs(r.failed) do
   for i = 4, #failed do ids[#ids + 1] = failed[i] end
   park(at, failed[1], ms + failed[2], failed[3], ids)
 end
--- Ignores a failure of the previous receiver, because the failure says nothing about the current receiver.
+-- Ignores a failure of the previous receiver, because it says nothing about the current receiver.
 local present = tonumber(r.hook) >= tonumber(s[7] or 0)
 if r.error ~= '' and present then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
 local gone = s[5]
@@ -80,7 +80,7 @@ if leave == 'idle' and #fresh == 0 then safe = after end
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  -- If updates remain unread, makes the bot due now, because no worker would notice these updates otherwise.
+  -- If updates are still unread, makes the bot due now. Otherwise no worker would notice these updates.
   local unread = leave == 'now' or r.updates == 0
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0

@@ -1,5 +1,5 @@
 --[[
-@summary Closes the queue of a replay. Its pending updates are dropped.
+@summary Closes the queue of a replay and drops its pending updates.
 @why     A worker that still delivers updates of the replay loses its lease at the same moment.
 @repeatable A closed queue is not closed again.
 @flag    allow-oom

@@ -22,7 +22,7 @@ if not q then return refuse('queue_missing') end
 local _, ms = now()
 local version = redis.call('HGET', meta_key, 'ver')
 local inc = incarnation_of(version)
--- Takes the next ids of the bot, because the ids of updates are unique within a bot.
+-- Takes the bot's next ids, because update ids are unique within a bot.
 local count = #updates / 9
 r.seq = math.max(q.seq + (inc - q.inc) * LIMITS.incarnation_sequence_skip, r.seq)
 r.inc, r.mask = inc, 1

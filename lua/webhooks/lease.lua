@@ -1,5 +1,5 @@
 --[[
-@summary Acquires the lease on a bot with a webhook, and reads the first updates to deliver.
+@summary Acquires the lease on a webhook bot, and reads the first updates to deliver.
 @why     Only one of two concurrent workers may get the lease. The fence distinguishes later holders from earlier ones.
 @flag    allow-oom
 @arg     bot     text
@@ -35,12 +35,12 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- Records that the previous worker died. A worker that stops normally removes its lease, but this lease still exists.
+-- Records that the previous worker died. A worker that stops normally removes its lease, but the lease is still there.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
--- Makes the worker read the queue from its first entry, because this Redis may have lost the list of parked updates
--- that precede the cursor.
+-- Makes the worker read the queue from its first entry. This Redis may have lost the list of parked updates, which
+-- precede the cursor.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
 -- If the receiver was down, sends the receiver only one update, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)

@@ -1,5 +1,5 @@
 --[[
-@summary Opens the queue of a replay, in place of the queue of an earlier replay.
+@summary Opens the queue of a replay. Replaces the queue of an earlier replay.
 @why     A repeated call must not restart a replay that is in progress.
 @repeatable The queue of a replay is opened once.
 @flag    allow-oom

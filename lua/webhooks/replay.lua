@@ -1,5 +1,5 @@
 --[[
-@summary Adds dead letters to the end of a bot's queue again. Each update keeps the id that receivers know.
+@summary Appends dead letters to a bot's queue again. Each update keeps the id that receivers know.
 @why     A repeated call must not add dead letters twice. It cannot check their source rows, which are already deleted.
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text
@@ -24,7 +24,7 @@ local wake = 0
 for i = 1, #updates, 10 do
   local to, own = q, at
   local slot = updates[i + 9]
-  -- An update of a route goes to that route again, unless the route was deleted.
+  -- Queues an update of a route for the same route, unless the route was deleted.
   local route = slot ~= '' and read_queue(route_key(state_key, bot, slot))
   if route and route.hook then
     route.mask, to = 1, route

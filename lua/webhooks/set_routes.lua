@@ -16,15 +16,15 @@
                          the next call must remove them
 ]]
 local next, list = cmsgpack.unpack(routes), redis.call('HGET', routes_key, 'list')
--- Does nothing in the most frequent case: the bot has no routes and gets no routes.
+-- Returns early in the most frequent case: the bot has no routes and gets none.
 if not list and #next.list == 0 and #removed == 0 then return ok(1, 0, {}) end
 local why = closed(meta_key, journal_key, run)
 if why then return refuse(why) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 if next.version <= tonumber(redis.call('HGET', state_key, 'routes_version') or 0) then return ok(1, 0, {}) end
--- A Postgres that was restored to an earlier state may not know all installed routes. The updates in the queues of
--- unknown routes must not be lost.
+-- A Postgres that was restored to an earlier state may not know all installed routes. Updates in the queues of these
+-- routes must not be lost.
 local known, strays = {}, {}
 for _, slot in ipairs(removed) do known[tonumber(slot)] = true end
 for _, route in ipairs(next.list) do known[route[1]] = true end
@@ -35,8 +35,8 @@ if #strays > 0 then return ok(0, 0, strays) end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key, routes = routes_key}
--- Updates of a deleted route keep the ids that receivers know. These updates go to the bot's own queue, even if the
--- queue does not accept their kind.
+-- The updates of a deleted route keep the ids that receivers know. They go to the bot's own queue, even if that queue
+-- does not accept their kind.
 q.mask = 1
 local counter = redis.call('HGET', meta_key, 'ver')
 for _, slot in ipairs(removed) do
@@ -51,7 +51,7 @@ for _, slot in ipairs(removed) do
     redis.call('HINCRBY', state, 'bytes', ('%d'):format(-bytes))
   end
   if more then return ok(0, at.wake or 0, {}) end
-  -- Resets the count, because a later route in this slot counts its own dead letters.
+  -- Resets the number of dead letters, because a later route in this slot counts its own.
   redis.call('HDEL', state, 'dead')
 end
 install_routes(at, next)

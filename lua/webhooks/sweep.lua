@@ -23,8 +23,8 @@ for _, bot in ipairs(found) do
   else
     redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
     redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
-    -- A worker that takes the lease removes this mark. If the mark is still set, no worker reacted when the bot was
-    -- last woken.
+    -- `rung` is the time of the last wake-up. A worker that takes the lease removes `rung`. If it is still set, no
+    -- worker reacted to the last wake-up.
     local list = s[4] and unserved or wake
     list[#list + 1] = bot
   end

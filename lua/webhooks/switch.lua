@@ -30,7 +30,7 @@ if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
 if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
-  -- The webhook has not changed, so the worker only reloads the settings. Failed chats keep their retry times.
+  -- The webhook itself has not changed, so the worker only reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
@@ -43,7 +43,7 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- Makes polls wait for a short time in which the receiver may still acknowledge requests in flight.
+  -- Polls wait until this time, because the receiver may still acknowledge requests in flight.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
@@ -62,7 +62,8 @@ redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
 if q.leased > ms then
-  -- The lease belongs to the worker of this webhook, or to the worker of a webhook that was just deleted.
+  -- The lease belongs to the worker of this webhook, or to the worker of a webhook that was just deleted. The bot
+  -- becomes due when the lease ends.
   redis.call('ZADD', due_key, q.leased, bot)
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)
