@@ -20,12 +20,12 @@ import {
 
 export interface RedisCheck {
   readonly version: string;
-  /** Warnings: one sentence for each setting that works but is discouraged. */
+  /** One sentence for each setting that works but is discouraged. */
   readonly warnings: readonly string[];
 }
 
 export class RedisCheckError extends Error {
-  /** True if Redis did not answer properly, so that the cause may be temporary. */
+  /** True if the cause may be temporary, because Redis did not answer properly. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -56,7 +56,7 @@ export async function checkRedis(
 }
 
 /**
- * Warns if Sentinels could not elect a master. An unreachable Sentinel causes only a warning, because the other
+ * Warns if the Sentinels could not elect a new master. An unreachable Sentinel causes only a warning, because the other
  * Sentinels may be enough.
  */
 async function checkSentinels(time: Time, watched: Watched, timeout_ms: number): Promise<string[]> {
@@ -134,8 +134,8 @@ async function connected<T>(
   const late = time.after(timeout_ms, () => redis.disconnect());
   try {
     await redis.connect().catch((error: Error) => {
-      // Suggests a missing TLS setting as the cause. A server without TLS mistakes the handshake for an incomplete
-      // command, and does not answer.
+      // If the server did not answer, reports that its port may not use TLS. A server without TLS takes the handshake
+      // for an incomplete command, and does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -175,8 +175,7 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // Accepts the error that a cluster sends if the channel belongs to another server, because this error also proves
-    // that the command exists.
+    // A cluster may answer that another server owns the channel. This error also proves that the command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];
@@ -187,7 +186,7 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
   if ((coverage as string[])[1] === 'yes') {
     warnings.push('one failed master stops the whole Redis Cluster (set cluster-require-full-coverage no)');
   }
-  // Checks the setting only under Sentinels, because an isolated master of a cluster stops by itself.
+  // Checks this setting only under Sentinels, because an isolated master of a cluster stops accepting writes by itself.
   const replicas =
     typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
   if ((replicas as string[])[1] === '0') {

@@ -1,8 +1,8 @@
 /**
  * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and
  * immediately when a server connects, disconnects or redirects a call. Each refresh asks several servers, because an
- * isolated server reports an outdated map. A refresh also reads the run ids again, because since the last refresh a
- * server may have become a replica and then a master again.
+ * isolated server reports an outdated map. Each refresh also reads the run ids again, because a server may have become
+ * a replica and then a master again.
  */
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -17,8 +17,8 @@ export interface ClusterOptions {
   readonly slots: readonly number[];
   readonly onError?: ((error: Error) => void) | undefined;
   /**
-   * Checks a server before its use, as in ConnectOptions. `partition` is the first partition on the server, or null if
-   * there is none.
+   * Checks a server before it is used, like `admit` in ConnectOptions. `partition` is the first partition on the
+   * server, or null if there is none.
    */
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
   readonly time?: Time;
@@ -42,10 +42,10 @@ const refreshMs = 1_000;
 const refreshPauseMs = 50;
 /** How long a refresh waits for a server's map. Answers after this time are ignored. */
 const viewMsMax = 1_000;
-/** How long to keep the connection to a server that no longer has slots, because calls may be in flight on it. */
+/** How long to stay connected to a server that no longer has slots. Calls to it may still be in flight. */
 const unownedMsMax = 10_000;
 
-/** Returns the map of the cluster that one server reports. Throws the errors of the connection or of Redis. */
+/** Returns the map of the cluster as one server reports it. Throws the errors of the connection and of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -75,7 +75,7 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly clustered = true;
   readonly #options: ClusterOptions;
   readonly #connections = new Map<string, RedisConnection>();
-  /** When a server lost its last partition, in ms of the monotonic clock. */
+  /** For each server without partitions, the time at which it lost its last partition, in ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
   readonly #time: Time;
@@ -83,8 +83,8 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly #waiting: ReturnType<typeof createWaiting>;
   readonly #listeners: Array<() => void> = [];
   readonly #timer: Timer;
-  /** True if another refresh was requested while a refresh was running. */
   #refreshing = false;
+  /** True if another refresh was requested while a refresh was running. */
   #again = false;
   #closed = false;
 
@@ -128,8 +128,8 @@ export class RedisCluster implements RedisServers, SlotMap {
     if (redirection === null) return null;
     const asking = redirection.kind === 'ASK';
     if (!asking) {
-      // Reads the run id again, because the server may have become a replica and may now have another replication
-      // history.
+      // Reads the run id again, because the server may have become a replica in the meantime and may now have another
+      // replication history.
       void from.reread();
       this.learn(refusal, from.url);
     }
@@ -173,7 +173,7 @@ export class RedisCluster implements RedisServers, SlotMap {
       admit: admit && ((self) => admit(self, firstPartitionOf(self))),
       onChange: () => {
         this.#waiting.wake();
-        // Refreshes the map, because another server may have replaced the server that disconnected.
+        // Refreshes the map, because another server may have replaced the disconnected server.
         if (this.#connections.get(url)?.reachable() === false) this.#refreshSoon();
       },
     });

@@ -1,6 +1,6 @@
 /**
- * Manages one Redis connection, configured for frequent calls. Also observes whether the server's replication history
- * changes.
+ * Manages one Redis connection that is optimised for frequent calls. Also detects changes of the server's replication
+ * history.
  */
 import type { Command, Redis } from 'ioredis';
 import { type Random, systemRandom } from '../random.js';
@@ -15,8 +15,8 @@ export interface RedisServers {
   at(partition: number): RedisConnection | null;
   nodes(): readonly RedisConnection[];
   /**
-   * Finds the right server for a call that did not run because its keys are on another server. Returns null for any
-   * other error.
+   * If `refusal` says that the keys are on another server, returns that server. Such a call did not run. Returns null
+   * for any other error.
    */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
   /**
@@ -29,7 +29,8 @@ export interface RedisServers {
 }
 
 /**
- * The server to call instead. With `asking`, only this call goes to that server, because the slot is being migrated.
+ * The server to call instead. If `asking` is true, only this call goes to that server, because the slot is being
+ * migrated.
  */
 export interface Redirected {
   readonly to: RedisConnection;
@@ -41,7 +42,7 @@ export interface ConnectOptions {
   readonly name: string;
   readonly onError?: ((error: Error) => void) | undefined;
   readonly onChange?: () => void;
-  /** Checks each server before its use. If the result is false or an error, the client reconnects. */
+  /** Checks each server before it is used. If the result is false or an error, the client reconnects. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
   readonly time?: Time;
   readonly random?: Random;
@@ -75,15 +76,15 @@ export class RedisConnection implements RedisServers {
   #closes = 0;
   #silent = false;
   /**
-   * The number of bytes that had arrived at the last check, and the number of successive timer ticks during which
-   * commands were unanswered and no data arrived.
+   * The number of bytes that had arrived at the last check, and the number of checks in a row that found unanswered
+   * commands but no new data.
    */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while commands are unanswered. */
   #watch: Timer | undefined;
-  /** True while writes are held back until the end of the event loop turn. */
+  /** True while writes are buffered until the end of the event loop turn. */
   #held = false;
-  /** Functions to call at the end of the event loop turn. */
+  /** Functions to call at the end of the current event loop turn. */
   readonly #turnEnd: Array<() => void> = [];
   #clockReadAt = 0;
 
@@ -140,7 +141,7 @@ export class RedisConnection implements RedisServers {
     return this.#waiting.until(() => this.reachable(), msMax);
   }
 
-  /** Sends a command. All commands of one event loop turn are written to the socket together. */
+  /** Sends a command. All commands of one event loop turn are written to the socket in one write. */
   send(command: Command): Promise<unknown> {
     this.#holdWrites();
     return this.client.sendCommand(command) as Promise<unknown>;
@@ -175,8 +176,8 @@ export class RedisConnection implements RedisServers {
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels for the
-      // master again.
+      // With Sentinels, disconnects if the server is not the master. The client then asks the Sentinels for the master
+      // again.
       const isUsable = typeof url === 'string' || /^role:master/m.test(info);
       if (isUsable && (await this.#isAdmitted(found))) this.#runId = found;
       else {
@@ -220,15 +221,13 @@ export class RedisConnection implements RedisServers {
   async #readClock(): Promise<void> {
     const sent = this.#time.monotonic();
     this.#clockReadAt = sent;
-    // Ignores a failed reading, because the next reading follows soon.
+    // Ignores a failed reading, because the clock is read again soon.
     const time = (await this.client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !this.#time.follow(time, sent, this.#time.monotonic()))
       this.#clockReadAt = this.#time.monotonic() - limits.clock_read_ms + limits.clock_reread_ms;
   }
 
-  /**
-   * Holds writes back until the end of the event loop turn, because one large write is cheaper than many small writes.
-   */
+  /** Buffers writes until the end of the event loop turn, because one large write is cheaper than many small writes. */
   #holdWrites(): void {
     const { stream } = this.client;
     if (this.#held || !stream) return;
@@ -244,8 +243,8 @@ export class RedisConnection implements RedisServers {
   #setSilent(value: boolean): void {
     if (this.#silent === value) return;
     this.#silent = value;
-    // Keeps the commands in the queue, so that late answers are still matched to the right commands. The callers get an
-    // error that reports an unknown outcome.
+    // Keeps the commands in the queue, so that late replies are still matched to the right commands. The callers get an
+    // error that says that the outcome is unknown.
     if (value) {
       for (const { command } of this.client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));

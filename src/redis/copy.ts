@@ -24,12 +24,12 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
 }
 
 /**
- * Saves a consistent snapshot of a server to a file, through the replication protocol. Searches for redis-cli in the
- * folders of `path`, which has the form of PATH. Throws a CopyError.
+ * Saves a consistent snapshot of a server to a file. Receives the snapshot through the replication protocol. `path`
+ * lists the folders in which to search for redis-cli, in the form of PATH. Throws a CopyError.
  */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);
-  // Passes the password in the environment, because other users of the machine can read arguments.
+  // Passes the password in the environment, because other users of the machine can see the arguments.
   const auth = password === '' ? {} : { REDISCLI_AUTH: password };
   const child = spawn('redis-cli', [...args, '--rdb', file], {
     env: { PATH: path, ...auth },
@@ -55,8 +55,8 @@ const batchKeys = 500;
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**
- * Copies every key, with its time to live, to the server that `placeOf` returns. Counts keys for which `placeOf`
- * returns null, but does not copy them. Throws the errors of Redis, for example if a key already exists.
+ * Copies every key, with its time to live, to the server that `placeOf` returns. If `placeOf` returns null, only counts
+ * the key. Throws the errors of Redis, for example if a key already exists.
  */
 export async function copyKeys(from: RedisConnection, placeOf: (key: string) => RedisConnection | null) {
   let copied = 0;

@@ -13,7 +13,7 @@ import { openClient, type RedisServer } from './target.js';
 
 export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 
-/** How long to keep an unused subscription. It is kept because a polling bot soon makes its next poll. */
+/** How long to keep an unused subscription. A bot that polls again within this time need not subscribe again. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
 const retryMs = 250;
@@ -22,7 +22,7 @@ interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(hint: Buffer) => void>;
-  /** The subscriber, which may still be connecting. Null while the slot's master is unknown. */
+  /** The subscriber, which may still be connecting. Null while the master of the slot is unknown. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
@@ -75,8 +75,9 @@ export class RedisHints {
   }
 
   /**
-   * Calls `listener` with the bytes of each hint, until the returned function is called. Resolves when the channel is
-   * subscribed, or after a second. One failed server therefore does not block listeners on other servers.
+   * Calls `listener` with the bytes of each hint, until the caller calls the returned function. Resolves when the
+   * channel is subscribed, but after a second at the latest. A failed server therefore does not block listeners on
+   * other servers.
    */
   async listen(name: string, listener: (hint: Buffer) => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name);
@@ -128,7 +129,7 @@ export class RedisHints {
   #place(channel: Channel): void {
     const url = this.#map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    // Forgets the former master. When that master loses the slot, it ends the subscription itself.
+    // Does not unsubscribe from the former master. When that master loses the slot, it ends the subscription itself.
     channel.at?.channels.delete(channel);
     channel.at = this.#subscriberAt(url);
     channel.at.channels.add(channel);

@@ -7,33 +7,32 @@ export const redisLimits = {
   /** The maximum total size of the arguments of all calls in one combined run, in bytes. */
   combined_calls_bytes_max: 64 * 1024,
   /**
-   * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key for the same
-   * length of time.
+   * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key equally long.
    */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
-  /** A Redis server with unanswered commands counts as unavailable after it has sent no data for this long. */
+  /** If a Redis server with unanswered commands sends no data for this long, it counts as unavailable. */
   redis_silence_ms: 1_500,
   /** How long a front waits for an unavailable Redis server or a migrating slot before it responds with 503. */
   redis_wait_ms_max: 2_000,
   /**
-   * How long background work waits for an unavailable Redis server or a migrating slot. This time is longer, because no
-   * client waits for the result.
+   * How long background work waits for an unavailable Redis server or a migrating slot. Background work waits longer
+   * than a front, because no client waits for its result.
    */
   redis_wait_background_ms_max: 5_000,
-  /** How long a Redis connection may receive nothing before it is replaced. */
+  /** If a Redis connection with unanswered commands receives nothing for this long, it is replaced. */
   redis_command_timeout_ms: 5_000,
   /**
-   * The percentage of used memory above which Redis accepts only deletions, revocations, acknowledgements and
-   * deliveries.
+   * If Redis uses more than this percentage of its memory, it counts as full. Petrel then sends only deletions,
+   * revocations, acknowledgements and deliveries.
    */
   redis_full_percent: 85,
-  /** The percentage of used memory below which Redis accepts all writes again. */
+  /** If a full Redis uses less than this percentage of its memory, Petrel sends all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**
-   * How long some values stay in a full Redis: values that were loaded from Postgres, and messages of a bot that has
-   * used up its share of memory.
+   * The time to live of some values in a full Redis: values that were loaded from Postgres, and messages of a bot that
+   * has used up its share of memory.
    */
   redis_full_ttl_ms: 10_000,
 } as const;

@@ -1,8 +1,8 @@
 /**
  * Monitors how much memory the Redis servers use. A server that uses more than `limits.redis_full_percent` of its
  * memory counts as full. The runner then rejects every script without the `allow-oom` flag. Scripts that delete,
- * revoke, acknowledge or deliver have this flag. Calls only read a variable in this process. As long as calls read it,
- * the variable is refreshed once a second.
+ * revoke, acknowledge or deliver have this flag. Calls only read a variable in this process. The variable is refreshed
+ * once a second while calls read it.
  */
 
 import { shared } from '../shared.js';
@@ -15,7 +15,8 @@ export type MemoryWatch = ReturnType<typeof createMemoryWatch>;
 export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
   /**
-   * The setting REDIS_MEMORY_MAX: how many bytes a server without `maxmemory` may use. If absent, there is no limit.
+   * The setting REDIS_MEMORY_MAX: how many bytes a server without the setting `maxmemory` may use. If absent, such a
+   * server has no limit.
    */
   readonly bytesMax?: number | undefined;
   readonly onChange?: (full: boolean, server: RedisConnection) => void;

@@ -1,6 +1,5 @@
 /**
- * Measures how long calls on a partition were blocked by a slot migration. Reports the pause when the migration has
- * ended.
+ * Measures how long a slot migration blocked the calls on a partition. Reports the pause when the migration has ended.
  */
 import { systemTime, type Time } from '../time.js';
 
@@ -8,7 +7,7 @@ export interface Pause {
   readonly partition: number;
   /** The time from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** The number of calls that were rejected after waiting too long. Such calls changed nothing. */
+  /** The number of calls that waited too long and were rejected. Such calls changed nothing. */
   readonly refused: number;
 }
 
@@ -28,7 +27,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Returns early in the usual case that no pause is open.
+      // Returns early in the usual case: no pause is being measured.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

@@ -18,7 +18,7 @@ export function connectQueueClient(
   const retryStrategy = (attempt: number) => reconnectDelay(attempt, random.number());
   const shared = {
     connectionName: `petrel-${name}-doorbell`,
-    // Waits without a limit, as BullMQ requires. BullMQ's workers block in commands that must not time out.
+    // Retries a command without a limit, as BullMQ requires. BullMQ's workers block in commands that must not time out.
     maxRetriesPerRequest: null,
     retryStrategy,
     disableClientInfo: true,

@@ -1,6 +1,6 @@
 /**
- * Parses RESP2 replies with redis-parser. The decoder built into ioredis is four to seven times slower, because its
- * private fields compile to weak maps. That decoder still parses other protocols.
+ * Parses RESP2 replies with redis-parser. The decoder of ioredis is four to seven times slower, because its private
+ * fields compile to weak maps. It is still used for other protocols.
  */
 import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
@@ -12,7 +12,7 @@ type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** The first reply shows whether the connection uses RESP2, because RESP3 connections start with a map. */
+/** The first reply shows the protocol, because a RESP3 connection starts with a map and a RESP2 connection does not. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
@@ -21,8 +21,8 @@ const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Replaces the decoder of ioredis. The first reply of a connection decides which parser the connection uses. Throws on
- * malformed bytes.
+ * Replaces the decoder of ioredis. Chooses the parser of a connection when its first reply arrives. Throws on malformed
+ * bytes.
  */
 export class Replies {
   readonly #options: DecoderOptions;
@@ -81,8 +81,9 @@ const endsSubscription = (reply: unknown): boolean =>
 
 /**
  * Works around a bug in ioredis. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client has
- * just sent SUNSUBSCRIBE, ioredis mistakes this message for the reply to its command. The real reply then matches no
- * command, and ioredis fails with "Command queue state error". The messages mean only that the slot has moved.
+ * just sent SUNSUBSCRIBE, ioredis takes the unrequested reply for the reply to this command. The real reply then
+ * matches no command, and ioredis fails with "Command queue state error". These replies mean only that the slot has
+ * moved.
  */
 const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
   readonly default: { readonly prototype: Answered };

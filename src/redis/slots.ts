@@ -2,7 +2,7 @@
 
 export const clusterSlots = 16_384;
 
-/** Returns the CRC-16/XMODEM of a hash tag. Redis Cluster computes the slot of the tag from this checksum. */
+/** Returns the CRC-16/XMODEM of a hash tag. Redis Cluster derives the tag's slot from this checksum. */
 export function clusterSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {
@@ -18,7 +18,7 @@ export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }
 
-/** Builds a server's URL with the protocol and password of `model`. */
+/** Builds a server's URL. Protocol and password come from `model`. */
 export function urlOf(model: string, host: string, port: number): string {
   const url = new URL(model);
   url.hostname = host.includes(':') ? `[${host}]` : host;
@@ -39,8 +39,8 @@ export interface Redirection {
 }
 
 /**
- * Returns the server to which an error redirects, or null for any other error. If the error contains no host, uses the
- * host of `from`. A server that does not know its own address omits the host.
+ * Returns the server to which an error redirects, or null for any other error. If a server does not know its own
+ * address, the error has no host. In this case, uses the host of `from`.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);

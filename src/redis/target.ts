@@ -60,7 +60,8 @@ function optionsOf(server: Watched): ClientOptions {
     name: masterName(server),
     role: 'master',
     Connector: MasterConnector as NonNullable<RedisOptions['Connector']>,
-    // Connects to the new master as soon as the Sentinels name a new master, even if the old master hangs.
+    // Connects to the new master as soon as the Sentinels name one, even if the old master hangs and keeps its
+    // connection open.
     failoverDetector: true,
     sentinelCommandTimeout: 1_000,
     sentinelRetryStrategy: (attempt) => Math.min(1_000, 50 * attempt),
@@ -74,8 +75,8 @@ function optionsOf(server: Watched): ClientOptions {
 }
 
 /**
- * Creates a client of one server. With Sentinels, the client asks the Sentinels for the master at each reconnect, and
- * verifies the role of this master.
+ * Creates a client of one server. With Sentinels, the client asks them for the master at each reconnect, and verifies
+ * that this server is a master.
  */
 export function openClient(server: RedisServer, options: ClientOptions): Redis {
   return typeof server === 'string'

@@ -1,4 +1,4 @@
-/** Waits until a condition is true. Checks the condition again only after a notification. */
+/** Waits until a condition is true. Checks the condition only after a notification. */
 import { ApiError } from '../errors.js';
 import type { Time } from '../time.js';
 

@@ -18,16 +18,16 @@ interface PendingCall {
   readonly reject: (error: unknown) => void;
 }
 
-/** The part of a request's key that comes before the request id. */
+/** Precedes the request id in the key of a request. */
 const mark = ':req:';
 
 /**
- * Returns whether only this process may repeat a request. Ids of requests that other processes may repeat contain a
+ * Returns whether only this process may repeat the request. If other processes may repeat a request, its id contains a
  * dot.
  */
 const isOfProcess = (key: string): boolean => !key.includes('.', key.indexOf(mark) + mark.length);
 
-/** The number of calls or messages, and the number of bytes in their arguments. */
+/** The size of a call or run: the number of calls or list values, and the number of bytes in the arguments. */
 interface Size {
   weight: number;
   bytes: number;
@@ -51,7 +51,7 @@ function sizeOf({ argNames, listArg }: CallShape, { args }: CallValues): Size {
   return { weight: Math.max(1, listed.length), bytes };
 }
 
-/** In an error message, replaces a line number of the combined form with the file and line of the single form. */
+/** In an error message, replaces a line number of the combined form with the original file and line. */
 const raised = ({ origin }: CombinedForm, { message }: Error): Error =>
   new ReplyError(message.replace(/user_script:(\d+)/g, (_, line) => `lua/${origin[Number(line) - 1]}`));
 
@@ -101,12 +101,15 @@ async function sendCalls({ node, runId, shape, form, calls }: PendingRun, name: 
   }
 }
 
-/** Collects the calls of a turn. */
+/** Collects the calls of one event loop turn into combined runs. */
 export class CombinedCalls {
   readonly #name: string;
   #named = 0;
 
-  /** The runs that are not sent yet, by script and partition. The partition is -1 for a run of any partition. */
+  /**
+   * The runs that are not sent yet, by script and partition. A run that may have calls of several partitions is stored
+   * under -1.
+   */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
 
   constructor(random: Pick<Random, 'bytes'>) {
@@ -116,9 +119,9 @@ export class CombinedCalls {
   readonly #nextName = (): string => `${this.#name}${(++this.#named).toString(36)}`;
 
   /**
-   * Sends a call in the combined run of its script and partition, or in a run of any partition if `partition` is -1.
-   * Resolves with the reply to the call. If the call shares a key with other calls, sets the `request` of this call. A
-   * repeat of the call must use the same `request`.
+   * Adds a call to the combined run of its script and partition. If `partition` is -1, the run may have calls of
+   * several partitions. Resolves with the reply to the call. If the call shares a request key with other calls, sets
+   * the call's `request`. A retry of the call must use the same `request`.
    */
   send(
     node: RedisConnection,

@@ -51,13 +51,13 @@ export interface Source {
 }
 
 /**
- * The form of a script that runs several calls on one partition in order, each with its own reply. A call that raises
- * an error does not affect the other calls.
+ * The form of a script that runs several calls on one partition in order, and replies to each. A call that raises an
+ * error does not affect the other calls.
  */
 export interface CombinedForm extends Source {
   /** How many calls one run may contain. A list argument counts as one call per value. */
   readonly callsMax: number;
-  /** Whether a run may have calls of several partitions, if one server has all of these partitions. */
+  /** Whether one run may contain calls on different partitions of the same server. */
   readonly anyPartition: boolean;
   /** The keys that all calls of a run share. These keys are passed once. */
   readonly commonKeys: readonly string[];
@@ -70,7 +70,8 @@ export interface Script extends Source {
   readonly summary: string;
   readonly flags: readonly string[];
   /**
-   * Whether a second run of the same call changes nothing. If so, the call can be retried when its outcome is unknown.
+   * Whether a second run of the same call changes nothing. If true, the call can be retried when its outcome is
+   * unknown.
    */
   readonly repeatable: boolean;
   /** The files in lib/ that the script uses. */
@@ -194,7 +195,7 @@ function checkLists(path: string, { keys, args }: Header): void {
   }
 }
 
-/** Returns the pattern that finds keys of this form in a body. */
+/** Returns the pattern that matches keys of this form in the body of a script. */
 const mentionOf = ({ name, form }: KeySpec): RegExp =>
   form === 'one'
     ? new RegExp(`\\b${name}_key\\b(?!\\()`)
@@ -204,7 +205,7 @@ const mentionOf = ({ name, form }: KeySpec): RegExp =>
 
 interface Line {
   readonly text: string;
-  /** The file and line of origin. */
+  /** The file and line from which the line comes. */
   readonly from: string;
 }
 
@@ -260,9 +261,9 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 }
 
 /**
- * Returns the shared parts that a body uses, each after the parts that it depends on. At each call, Redis creates every
- * function of the script again. This work often costs more than the run itself. Unused parts are therefore not sent to
- * Redis.
+ * Returns the shared parts that a body uses. Each part comes after the parts that it depends on. Unused parts are not
+ * sent to Redis, because Redis creates every function of a script again at each call. This often costs more than
+ * running the script.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], combined = false): Part[] {
   const used: Part[] = [];
@@ -282,8 +283,9 @@ function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], com
 }
 
 /**
- * Adds the declarations that a script inherits from the files of its shared parts: the keys and arguments that its body
- * mentions, and the errors that the body or the parts return. The script's own declaration of a name takes precedence.
+ * Adds the declarations that a script inherits from the files of its shared parts: the keys and arguments that the
+ * script's body mentions, and the errors that the body or the parts return. The script's own declaration of a name
+ * takes precedence.
  */
 function inherit(own: Header, parts: readonly Part[], code: string): Header {
   const keys = new Map<string, KeySpec>();
@@ -324,8 +326,8 @@ const argVariable = ({ name, type }: ArgSpec, at: string): string =>
 const replies = "local function ok(...) return {'ok',...} end local function refuse(...) return {...} end";
 
 /**
- * Returns the Lua code that declares a local variable for every key and argument, so that the body never uses
- * positions.
+ * Returns the Lua code that declares a local variable for every key and argument, so that the body uses names instead
+ * of positions.
  */
 function prelude({ keys, args }: Header, body: string): string {
   return [
@@ -351,16 +353,16 @@ const firstLine = (flags: readonly string[]): string =>
   `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
 
 /**
- * Returns whether all calls on a partition use the same key. The part that completes a prefix does not count, because
- * callers do not pass it.
+ * Returns whether all calls on a partition pass the same key. For a derived key, callers pass only a prefix, so only
+ * the prefix counts.
  */
 const isCommon = ({ pattern, form }: KeySpec): boolean =>
   !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');
 
 /**
- * Builds the form for several calls. Its keys are the common keys, then the other keys of each call. Its arguments are
- * `run`, and for each call the number of its arguments followed by these arguments. The body becomes a function, which
- * is called once for each call.
+ * Builds the combined form of a script, which runs several calls. Its keys are the common keys, then the other keys of
+ * each call. Its arguments are `run`, and for each call the number of its arguments followed by these arguments. The
+ * script's body becomes a function, which is called once for each call.
  */
 function combinedForm(
   path: string,

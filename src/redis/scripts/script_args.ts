@@ -8,7 +8,7 @@ export type Values = Readonly<Record<string, unknown>>;
 export interface CallValues {
   readonly keys: Values;
   readonly args: Values;
-  /** Replaces the key `request` if the call shares a key with other calls of its run. */
+  /** If the call shares a request key with other calls of its run, replaces the key `request`. */
   request?: string | undefined;
 }
 

@@ -1,28 +1,28 @@
-/**
- * Serialises a script call in one pass. Serialisation is the most expensive part of the work that this process does for
- * a call.
- */
+/** Serialises a script call in one pass, because serialisation is the most expensive part of a call in this process. */
 import { Command, ReplyError } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
 
 const lineEnd = '\r\n';
 
-/** Length prefixes of short arguments, computed once. Concatenating existing strings is cheaper than formatting. */
+/**
+ * The length prefixes of short arguments, computed once. Concatenating existing strings is cheaper than formatting
+ * numbers.
+ */
 const lengthLines = Array.from({ length: 512 }, (_, size) => `\r\n$${size}\r\n`);
 const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 
 /** An EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    // Sets `args` here, because the parent's constructor would flatten nested lists needlessly.
+    // Sets `args` after the parent's constructor, which would flatten nested lists needlessly.
     super(verb, [], { replyEncoding: null });
     this.args = args as string[];
   }
 
   /**
-   * Produces the same bytes as the method of the parent class, but faster. The parent's method measures each piece
-   * three times and copies each piece separately.
+   * Returns the same bytes as the parent's method, but faster. The parent's method measures each piece three times and
+   * copies each piece separately.
    */
   override toWritable(): Buffer {
     return this.written(true) ?? (this.written(false) as Buffer);

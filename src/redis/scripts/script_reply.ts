@@ -1,4 +1,4 @@
-/** Converts script replies to objects, using the names and types of the script's header. */
+/** Converts script replies to objects. The names and types come from the script's header. */
 import type { Script, ValueSpec } from './contract.js';
 
 export type Reply = { status: string } & Record<string, unknown>;
@@ -7,7 +7,8 @@ export type Reply = { status: string } & Record<string, unknown>;
 const digits_max = 15;
 
 /**
- * Parses an integer digit by digit. This method is several times faster than converting the bytes to a string first.
+ * Parses an integer from bytes, digit by digit. This is several times faster than converting the bytes to a string
+ * first.
  */
 export function numberOf(raw: unknown): number {
   if (!Buffer.isBuffer(raw) || raw.length === 0 || raw.length > digits_max) return Number(raw);

@@ -39,7 +39,7 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** A repeatable call may wait for a reconnect or a slot migration until this long after its start. */
+  /** How long after its start a repeatable call may still wait for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
   /** Records the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
@@ -69,7 +69,10 @@ interface Answered {
   readonly reply: Reply;
 }
 
-/** The outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
+/**
+ * The outcome of an attempt: a reply, a redirection, 'lost' if the outcome is unknown, or 'moving' if the slot is being
+ * migrated.
+ */
 type Outcome = Answered | Redirected | 'lost' | 'moving';
 
 /** A call whose first attempt gave no usable reply. */
@@ -81,8 +84,8 @@ interface Retried extends CallValues {
   /** Whether an attempt without a reply may have been applied, or may still be applied. */
   unsure: boolean;
   /**
-   * Three counts: attempts that found the partition closed, successive redirections, and attempts during a slot
-   * migration.
+   * How many attempts found the partition closed. `redirected` counts redirections in a row. `moves` counts attempts
+   * during a slot migration.
    */
   recovered: number;
   redirected: number;
@@ -90,20 +93,21 @@ interface Retried extends CallValues {
 }
 
 /**
- * Matches the errors of a migrating slot, whose keys are split between two servers. Redis may report the migration
- * before the script runs (TRYAGAIN). Redis may also report it while the script runs, if a derived key has moved or the
- * server is still importing the slot. In the second case, a part of the script may have run.
+ * Matches the errors of a migrating slot, whose keys are split between two servers. TRYAGAIN comes before the script
+ * runs. The other error comes while the script runs, if a derived key has moved or the server is still importing the
+ * slot. A part of the script may then have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
 /** The first pause before a retry during a slot migration. Each further pause is twice as long. */
 const movingPauseMs = 10;
 const movingPauseMsMax = 100;
 
-/** A call fails after it has found its partition closed this many times. */
+/** A call fails if it finds its partition closed this many times. */
 const recoveriesMax = 3;
 
 /**
- * How many times a call may be redirected. For a short time, two servers may redirect calls on a slot to each other.
+ * How many times a call may be redirected. While a slot moves, two servers may redirect calls to each other for a short
+ * time.
  */
 const redirectionsMax = 8;
 
@@ -114,7 +118,7 @@ const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
 
 let shipped: ReadonlyMap<string, Script> | undefined;
 
-/** Returns the scripts of lua/. A process reads the scripts only once. */
+/** Returns the scripts in lua/. Each process reads them only once. */
 export function readShippedScripts(): ReadonlyMap<string, Script> {
   shipped ??= readScripts(luaRoot);
   return shipped;
@@ -128,11 +132,11 @@ const prepare = (script: Script, times: Distributions): Loaded => ({
   times: times.of(script.name),
 });
 
-/** Adds the file and line in lua/ to the message of an error in a script. */
+/** If a script raised the error, adds the file and line in lua/ to the message. */
 function located(script: Script, message: string): Error {
   const line = /user_script:(\d+)/.exec(message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Leaves out `cause`, because the client's error contains the command's arguments. Arguments must not be logged.
+  // Leaves out `cause`: the client's error contains the command's arguments, which must not be logged.
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 
@@ -166,11 +170,11 @@ function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Pro
 }
 
 /**
- * Runs the scripts below lua/. The first attempt of a call keeps no state. If the attempt gives no usable reply, the
- * call is retried until it succeeds, must not be repeated, or has taken too long.
+ * Runs the scripts in lua/. The first attempt of a call keeps no state. If that attempt gives no usable reply, retries
+ * the call until it succeeds, may not be repeated, or has taken too long.
  */
 export class Runner {
-  /** The times of calls that succeeded at the first attempt, by script. All other calls are only counted. */
+  /** The latencies of calls that succeeded at the first attempt, by script. All other calls are only counted. */
   readonly times = new Distributions();
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;
@@ -204,7 +208,10 @@ export class Runner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
-  /** A successful call creates only one additional promise. Only a failed first attempt takes the slower path. */
+  /**
+   * A call that succeeds at once creates only one additional promise. Only a failed first attempt takes the slower
+   * path.
+   */
   call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
     const loaded = this.#scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
@@ -266,7 +273,7 @@ export class Runner {
   }
 
   /**
-   * Makes the first attempt of a call. If the script allows combined runs, combines the call with other calls of this
+   * Makes the first attempt of a call. If the script has a combined form, combines the call with other calls of this
    * event loop turn.
    */
   #send(
@@ -289,8 +296,8 @@ export class Runner {
   }
 
   /**
-   * Retries a call after its first attempt. If the call fails, but an attempt without a reply may still be applied,
-   * records the request of the call.
+   * Retries a call after its first attempt. If the call fails although an attempt without a reply may still be applied,
+   * records the call's request.
    */
   async #retry(call: Retried, first: () => Outcome | Promise<Outcome>): Promise<Reply> {
     try {
@@ -304,7 +311,7 @@ export class Runner {
     }
   }
 
-  /** Retries the call until there is a reply for the caller. Throws if the call fails. */
+  /** Repeats attempts until there is a reply for the caller. Throws if the call fails. */
   async #persist(call: Retried, first: Outcome): Promise<Reply> {
     for (let outcome = first; ; ) {
       if (typeof outcome === 'object' && 'reply' in outcome && outcome.reply.status !== 'stale_run') {
@@ -317,8 +324,8 @@ export class Runner {
   }
 
   /**
-   * Makes one more attempt, with a new token. With the token of an earlier attempt, the script could recreate a ticket
-   * that a write has removed in the meantime.
+   * Makes one more attempt, with a new token. With an earlier token, the script could recreate a fill ticket that a
+   * write has removed in the meantime.
    */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
@@ -333,7 +340,7 @@ export class Runner {
     }
   }
 
-  /** Classifies a failed attempt. Throws errors that are meant for the caller. */
+  /** Classifies a failed attempt. Throws the errors that the caller must get. */
   #failed(node: RedisConnection, call: Retried, error: unknown): Outcome {
     // An error that is not a Redis reply means that the connection was closed or timed out.
     if (!isReplyError(error)) {
@@ -363,7 +370,7 @@ export class Runner {
     return to && { to, asking: false };
   }
 
-  /** Waits until the server that a redirection names is usable. */
+  /** Waits until the server to which the call was redirected is usable. */
   async #follow(call: Retried, { to }: Redirected, left: number): Promise<void> {
     if (++call.redirected > redirectionsMax || left <= 0)
       throw unavailable(`no Redis server accepted ${call.loaded.script.name}`);
@@ -393,7 +400,7 @@ export class Runner {
     call.redirected = 0;
   }
 
-  /** Recovers a partition that a reply reported as closed. */
+  /** Recovers a partition after a reply that the partition is closed. */
   async #reopen(call: Retried, { node, runId }: Answered): Promise<void> {
     if (++call.recovered > recoveriesMax) throw unavailable(`partition ${call.partition} stays closed`);
     await node.reread();

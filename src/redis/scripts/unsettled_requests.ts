@@ -14,7 +14,7 @@ interface Noted {
 }
 
 export class UnsettledRequests {
-  /** The requests, oldest first. The map's key is the key that the store built for the request. */
+  /** The requests, oldest first. The map's keys are the keys that the store built for the requests. */
   readonly #noted = new Map<string, Noted>();
   readonly #time: Pick<Time, 'monotonic'>;
 
@@ -32,7 +32,7 @@ export class UnsettledRequests {
     }
   }
 
-  /** If this call was sent before with an unknown outcome, returns the request id of that attempt. */
+  /** If this call was sent before and its outcome is unknown, returns the request id of that attempt. */
   take(key: unknown): string | undefined {
     return this.#noted.size === 0 ? undefined : this.#noted.get(key as string)?.request;
   }
