@@ -1,6 +1,6 @@
 /**
  * Reads the body of an HTTP response as text. Throws `the <name> is too large` as soon as the body exceeds `bytesMax`.
- * `body` is null if the response has no body.
+ * `body` is null for a response without a body.
  */
 export async function readBounded(
   body: AsyncIterable<Uint8Array> | null,

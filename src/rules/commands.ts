@@ -8,7 +8,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** A scope of commands. A chat given as `@username` has already been replaced by its id. */
+/** The scope of a command list. `@username` of a chat is already replaced by the chat's id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }
@@ -51,8 +51,8 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 }
 
 /**
- * Returns the commands to show a person in the direct chat with a bot. Uses only the narrowest scope that has commands.
- * If the scope has commands in the person's language, returns these instead of the commands for all languages.
+ * Returns the commands to show a person in the direct chat with a bot. Uses the narrowest scope that has commands.
+ * Within this scope, prefers the commands in the person's language to the commands for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

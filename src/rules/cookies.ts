@@ -1,8 +1,8 @@
-/** Reads cookies from the header of a request. */
+/** Reads cookies from a request's header. */
 
 /**
- * Returns the value of a cookie, or '' if the header has no cookie of this name. If several cookies have the name, the
- * first counts, because browsers send the cookie with the longest path first.
+ * Returns the value of the cookie `name`, or '' if the header has no such cookie. If there are several, returns the
+ * first, because browsers send the cookie with the longest path first.
  */
 export function cookieValue(header: string, name: string): string {
   for (const part of header.split(';')) {

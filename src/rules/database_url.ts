@@ -1,6 +1,6 @@
 /**
- * Parses a Postgres URL. The URL contains one host or several hosts. One of the hosts is the primary. A connection
- * pooler may be in front of the hosts.
+ * Parses a Postgres URL. The URL names one host, or several hosts of which one is the primary. A connection pooler may
+ * be in front of the hosts.
  */
 
 export interface PostgresAddress {

@@ -10,7 +10,7 @@ const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** The maximum length of an emoji in code units. No emoji sequence is longer, even with its selectors. */
+/** The maximum length of an emoji in code units, with its selectors. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,10 +25,10 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Caches valid emoji without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
+/** Contains emoji that were found valid, without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
 const recommended = new Set<string>();
 
-/** Returns an emoji in the stored form, which has no U+FE0F. Returns null if the text is not one emoji. */
+/** Returns an emoji in its stored form, without U+FE0F. Returns null if the text is not exactly one emoji. */
 export function emojiIn(given: string): string | null {
   if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return null;

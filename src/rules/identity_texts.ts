@@ -1,10 +1,10 @@
-/** Handles a bot's name and descriptions by language (interface §2). */
+/** Validates and selects a bot's name and descriptions, which can differ by language (interface §2). */
 import { isBlank } from './text.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** Texts by language. The key `''` is the default. Languages without a text have no key. */
+/** The texts by language. The key `''` is the default text. A language without its own text has no key. */
 export type Texts = Readonly<Record<string, string>>;
 
 export function isTextKey(key: string): boolean {

@@ -19,7 +19,7 @@ export interface ButtonInput {
 
 type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-/** A button as it is stored and shown, with exactly one action. */
+/** A button in its stored form, with exactly one action. */
 export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
 
 /**
@@ -91,8 +91,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
 }
 
 /**
- * The kinds of data that a reply button may request from the person. The application never shares such data. It shows
- * the person why.
+ * The kinds of data that a reply button may request from the person. The application never shares such data and tells
+ * the person so.
  */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
@@ -101,7 +101,7 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** A keyboard below the composer, its removal, or the request for a reply. */
+/** Shows a keyboard below the composer, removes it, or asks the person to reply. */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;
@@ -110,7 +110,7 @@ export interface ReplyKeyboard {
   readonly resize_keyboard?: true;
   readonly one_time_keyboard?: true;
   readonly input_field_placeholder?: string;
-  /** True if only some people see the keyboard: mentioned people, and the sender of the replied-to message. */
+  /** True if the keyboard is only for the people who are mentioned, and for the sender of the replied-to message. */
   readonly selective?: true;
 }
 
@@ -154,8 +154,9 @@ function replyRows(rows: ReplyKeyboardInput['keyboard'] = []): ReplyButton[][] {
 }
 
 /**
- * Returns the reply keyboard to store: rows of buttons, the removal of a keyboard, or a forced reply. Returns null for
- * any other parameter. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
+ * Returns the stored form of a reply keyboard: rows of buttons, the removal of a keyboard, or a forced reply. Returns
+ * null if the parameter is none of these. Errors: `reply_button_text_empty`, `keyboard_too_large`,
+ * `placeholder_too_long`.
  */
 export function checkReplyKeyboard(given: ReplyKeyboardInput): ReplyKeyboard | null {
   const rows = replyRows(given.keyboard);

@@ -23,13 +23,14 @@ export const ruleLimits = {
   inline_results_max: 50,
   inline_result_id_bytes_max: 64,
   /**
-   * The maximum lengths of the title and the description of a result, and of the text on the button above the results.
+   * The maximum length of an inline result's title, of its description, and of the text on the button above the
+   * results.
    */
   inline_text_length_max: 256,
   inline_cache_s_default: 300,
   inline_cache_s_max: 86_400,
   code_language_length_max: 64,
-  /** The maximum length of the URL in UTF-16 code units. */
+  /** The maximum length of a link preview's URL in UTF-16 code units. */
   link_preview_url_length_max: 2_048,
   menu_button_text_length_max: 64,
   menu_button_url_bytes_max: 2_048,
@@ -53,19 +54,19 @@ export const ruleLimits = {
   command_name_length_max: 32,
   command_description_length_max: 256,
   user_token_name_length_max: 64,
-  /** Ids of bots are below 10^13. The queue ids of webhook routes depend on this limit. */
+  /** Bot ids have at most 13 digits. The queue ids of webhook routes depend on this. */
   bot_id_length_max: 13,
   routes_max: 10,
   /** Route slots are not reused immediately, because the queue of a deleted route may still have updates. */
   route_slots_max: 30,
-  /** The slot of the queue of a replay. It is not a slot of a route. */
+  /** The slot of a replay's queue. No route uses this slot. */
   replay_slot: 31,
   route_name_length_max: 32,
   route_chats_max: 100,
   route_commands_max: 100,
   /** A route with a percentage of 100 takes all chats. */
   route_percent_max: 100,
-  /** The maximum size of all routes of a bot as JSON. */
+  /** The maximum size of all routes of one bot, as JSON. */
   routes_bytes_max: 16 * 1024,
   retry_first_delay_s_max: 3_600,
   retry_factor_max: 10,
@@ -73,15 +74,15 @@ export const ruleLimits = {
   retry_age_s_max: 86_400,
   page_size_max: 100,
   page_size_default: 50,
-  /** The maximum size of the items of one page as JSON, without the envelope. */
+  /** The maximum size of one page's items as JSON, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
   search_query_bytes_max: 256,
   search_words_max: 8,
-  /** How many values one nested parameter may have. A schema takes 2 µs to refuse each wrong value. */
+  /** How many values one nested parameter may have. Refusing a wrong value takes a schema 2 µs. */
   json_values_max: 2_000,
   list_values_max: 10_000,
-  /** How many values one JSON text may have, for instance a whole body. */
+  /** How many values one JSON text, for instance a whole body, may have. */
   json_text_values_max: 11_000,
   album_items_min: 2,
   album_items_max: 10,
@@ -91,11 +92,11 @@ export const ruleLimits = {
   vcard_length_max: 2_048,
   live_period_s_min: 60,
   live_period_s_max: 86_400,
-  /** A live location with this period stays live until the bot stops it. */
+  /** The period of a live location that stays live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
-   * How far an edit may move the end of a live location. The first limit counts from the previous end. The second limit
-   * counts from the time of the edit.
+   * How far an edit may move the end of a live location: at most this long after the previous end, and at most
+   * `live_remaining_s_max` after the edit.
    */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
@@ -104,11 +105,11 @@ export const ruleLimits = {
   sticker_set_name_length_max: 64,
   sticker_set_title_length_max: 64,
   stickers_per_set_max: 120,
-  /** How many stickers a new set may have when it is created. */
+  /** How many stickers a set may have when it is created. */
   new_stickers_max: 50,
   sticker_emoji_max: 20,
   sticker_keywords_max: 20,
-  /** The maximum total length of the keywords of a sticker. */
+  /** The maximum total length of one sticker's keywords. */
   sticker_keywords_length_max: 64,
   poll_question_length_max: 300,
   poll_options_max: 12,
@@ -121,19 +122,19 @@ export const ruleLimits = {
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
   /**
-   * The limits of one call by an administrator: how many failures of a bot the call reads, and how many different
-   * outcomes the call returns.
+   * How many of a bot's latest failures an administrator's call reads. The call returns at most `delivery_outcomes_max`
+   * different outcomes.
    */
   delivery_failures_looked_at_max: 1_000,
   delivery_outcomes_max: 50,
   delivery_answer_kept_bytes: 1_024,
-  /** How many bytes of a ping's answer are shown to the owner of the webhook. */
+  /** How many bytes of the answer to a ping are shown to the webhook's owner. */
   ping_answer_shown_bytes: 2_048,
-  /** How long a server waits for requests in flight when it stops. */
+  /** How long a stopping server waits for requests in flight. */
   shutdown_ms_max: 10_000,
   /**
-   * How long the roles of a process may take to stop after DRAIN_MS. This time includes the wait for requests in
-   * flight, 2 s for connections, and 10 s for a slow Redis or machine.
+   * How long the roles of a process may take to stop after the time DRAIN_MS. Contains the wait for requests in flight,
+   * 2 s for connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
   /** How long a process may take to close its connections and remove its records after its roles have stopped. */
@@ -146,7 +147,7 @@ export const ruleLimits = {
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
   /**
-   * How many messages of one chat may have a reply keyboard for mentioned members. The keyboards of older messages are
+   * How many messages of one chat may have a reply keyboard for mentioned members only. The oldest keyboards are
    * dropped.
    */
   chat_keyboards_max: 20,
@@ -161,6 +162,6 @@ export const ruleLimits = {
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,
   partitions_max: 1_000,
-  /** The maximum number of unread messages that are counted. Unread messages come after the last read message. */
+  /** The count of unread messages stops at this number. */
   unread_counted_max: 100,
 } as const;

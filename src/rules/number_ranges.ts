@@ -1,4 +1,7 @@
-/** Parses a list such as `0-3, 7`, in any order. Returns null for malformed text and for numbers of `bound` or more. */
+/**
+ * Parses a list of numbers and ranges such as `0-3, 7`, in any order. Returns null for malformed text and for numbers
+ * of `bound` or more.
+ */
 export function parseRanges(texts: readonly string[], bound: number): number[] | null {
   const found = new Set<number>();
   for (const text of texts.flatMap((each) => each.split(',')).filter(Boolean)) {

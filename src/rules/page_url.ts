@@ -1,4 +1,4 @@
-/** Determines the first page that a message links to, and the URL from which its preview is loaded (decision 0086). */
+/** Finds the first web page to which a message links, and the URL for loading its preview (decision 0086). */
 import { ruleLimits } from './limits.js';
 import { maskTokens } from './token.js';
 
@@ -19,9 +19,9 @@ interface Linking {
 const { link_preview_url_length_max: length_max } = ruleLimits;
 
 /**
- * Returns the HTTPS URL of a page without its fragment, or undefined if its preview may not be loaded. An `http:` URL
- * without a port becomes an `https:` URL. Refuses URLs with a user or password, and URLs that contain the token of a
- * bot.
+ * Returns the HTTPS URL of a page, without the fragment. Converts an `http:` URL without a port to `https:`. Returns
+ * undefined if no preview may be loaded: if the URL is too long, has another protocol, or contains a user, a password
+ * or a bot's token.
  */
 export function pageUrl(text: string, base?: string): string | undefined {
   if (text.length > length_max || !URL.canParse(text, base)) return undefined;

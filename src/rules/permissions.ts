@@ -22,7 +22,7 @@ const defaults = {
 } as const;
 
 export type PermissionName = keyof typeof defaults;
-/** The former permission for all files, which older libraries still send. */
+/** The former single permission for all kinds of files. Older libraries still send it. */
 export const formerMedia = 'can_send_media_messages';
 export type Permissions = Readonly<Partial<Record<PermissionName | typeof formerMedia, boolean>>>;
 export const permissionNames = Object.keys(defaults) as readonly PermissionName[];
@@ -37,9 +37,9 @@ const media = [
 ] as const;
 
 /**
- * Sets absent permissions to false. If the permissions do not count as independent, the rules of the Bot API apply. The
- * permission to send polls includes texts. The permission to send stickers and previews includes texts and files. An
- * absent permission to pin has the value of the permission to change information.
+ * Returns all permissions, with absent ones set to false. If `independent` is false, the rules of the Bot API apply:
+ * the permission to send polls includes texts, and the permission to send stickers or previews includes texts and
+ * files.
  */
 export function fullPermissions(given: Permissions, independent: boolean): Record<PermissionName, boolean> {
   const all = Object.fromEntries(permissionNames.map((name) => [name, given[name] === true]));
@@ -52,7 +52,10 @@ export function fullPermissions(given: Permissions, independent: boolean): Recor
   return all as Record<PermissionName, boolean>;
 }
 
-/** Returns the names of permissions that differ from the default, separated by commas. A chat stores this text. */
+/**
+ * Returns the names of the permissions that differ from the default, separated by commas. This text is stored in the
+ * chat.
+ */
 export const packPermissions = (permissions: Record<PermissionName, boolean>): string =>
   permissionNames.filter((name) => permissions[name] !== defaults[name]).join(',');
 
@@ -64,8 +67,8 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Returns whether a member has a permission. Administrators need no permission, but they need the right of the same
- * name if such a right exists. `differing` contains the permissions of the chat.
+ * Returns whether a member has a permission. The creator has all permissions. An administrator has it only if they have
+ * the right of the same name. `differing` contains the chat's permissions.
  */
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },

@@ -7,9 +7,9 @@ export type Range = readonly [start: number, end: number];
 const digits = /^\d{0,15}$/;
 
 /**
- * Returns the single range of a `Range` header for a file of `size` bytes, or `unsatisfiable` if the range starts after
- * the end. Returns null for the whole file if the header is absent, malformed, too long or in another unit, or contains
- * several ranges.
+ * Returns the range of a `Range` header for a file of `size` bytes, or `unsatisfiable` if the range starts after the
+ * end of the file. Returns null (send the whole file) if the header is absent, malformed or too long, uses another
+ * unit, or contains several ranges.
  */
 export function parseRange(header: string, size: number): Range | 'unsatisfiable' | null {
   if (header.length > limits.range_length_max) return null;

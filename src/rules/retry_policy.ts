@@ -1,4 +1,4 @@
-/** Defines the settings with which a bot changes the retries of its webhook (decision 0072). */
+/** Defines the settings by which a bot controls its webhook's retries (decision 0072). */
 
 export interface RetryPolicy {
   /** The delay before the first retry, in s. */
@@ -9,6 +9,6 @@ export interface RetryPolicy {
   readonly max_age: number;
 }
 
-/** Returns whether two policies are equal. Null stands for the usual schedule. */
+/** Returns whether two policies are equal. Null stands for the default schedule. */
 export const isSamePolicy = (one: RetryPolicy | null, other: RetryPolicy | null): boolean =>
   one?.first_delay === other?.first_delay && one?.factor === other?.factor && one?.max_age === other?.max_age;

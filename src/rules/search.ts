@@ -1,7 +1,7 @@
-/** Compares words with texts without regard to case, and builds the patterns with which Postgres selects candidates. */
+/** Searches for words in texts, ignoring case, and builds the patterns with which Postgres preselects texts. */
 import { ruleLimits as limits } from './limits.js';
 
-/** Returns the form in which texts are compared. Characters are compared in lower case, but keep their marks. */
+/** Converts a text to the form in which texts are compared: lower case, with diacritical marks. */
 export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
 /**
@@ -35,13 +35,13 @@ const escaped = (text: string): string =>
 
 const inPattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
 
-/** Returns the character, and its other forms that `foldCase` converts to the character. */
+/** Returns the character and all characters that `foldCase` converts to it. */
 function formsOf(char: string): string[] {
   const upper = char.toUpperCase();
   return [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];
 }
 
-/** Returns a pattern for encoded forms of one character. Digits that differ become wildcards. */
+/** Returns a pattern that matches the encoded form of a character in each case. Digits that differ become wildcards. */
 function commonPattern([first = '', ...others]: readonly string[]): string {
   if (others.some(({ length }) => length !== first.length)) return '%';
   return [...first]
@@ -49,7 +49,7 @@ function commonPattern([first = '', ...others]: readonly string[]): string {
     .join('');
 }
 
-// ILIKE ignores the case of ASCII letters.
+// Needs no wildcards for ASCII letters, because ILIKE ignores their case.
 const escapedPattern = (char: string): string =>
   char < '\u0080' ? inPattern(escaped(char)) : commonPattern(formsOf(char).map(escaped));
 

@@ -1,4 +1,4 @@
-/** Shortens texts and hides their spoilers, for readers outside of the application. */
+/** Shortens texts and hides their spoilers, for places outside of the application, such as a lock screen. */
 
 interface Marked {
   readonly type: string;
@@ -7,10 +7,7 @@ interface Marked {
   readonly length: number;
 }
 
-/**
- * Returns the first code points of a text, at most `max` of them. If the text is longer, the last code point is an
- * ellipsis.
- */
+/** Returns the first `max` code points of a text. If the text is longer, the last one is an ellipsis. */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];

@@ -19,8 +19,8 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units does
- * not already give the answer.
+ * Returns whether the text is longer than `max` code points. Counts them only if the number of code units does not
+ * already decide.
  */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
@@ -29,7 +29,7 @@ export function isLongerThan(text: string, max: number): boolean {
 
 /** Returns whether Postgres can store the text: no lone surrogate and no U+0000. */
 export function isWellFormed(text: string): boolean {
-  // Casts the type, because every supported Node has this method but the ES2023 library types do not.
+  // Casts the type, because every supported Node version has this method but the types of ES2023 lack it.
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 

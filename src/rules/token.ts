@@ -22,8 +22,8 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const allowed = new Uint8Array(128);
 for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
 
-// The table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest supported
-// version.
+// The table for CRC-32 with zlib's polynomial. Does not use `zlib.crc32`, because the oldest supported Node version
+// lacks it.
 const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;
   for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
@@ -37,8 +37,8 @@ function crc32(text: string, length: number): number {
 }
 
 /**
- * Builds a token from at least 28 random bytes. All characters are equally likely, because 64 divides 256. The id is 1
- * to `id_max` - 1. Throws a RangeError for invalid arguments.
+ * Builds a token from at least 28 random bytes. All characters are equally likely, because 256 is a multiple of 64. The
+ * id is 1 to `id_max` - 1. Throws a RangeError for invalid arguments.
  */
 export const makeToken = (kind: TokenKind, id: number, random: Uint8Array): string =>
   make(kind === 'bot' ? 'A' : 'U', id, random);
@@ -61,8 +61,8 @@ function make(letter: Letter, id: number, random: Uint8Array): string {
 }
 
 /**
- * Returns the owner that a token names. Returns null if the format or the checksum of the token is invalid. Needs one
- * pass over the text, and allocates nothing for an invalid token.
+ * Returns the owner named in a token, or null if the token's format or checksum is invalid. Needs one pass over the
+ * text, and allocates nothing for an invalid token.
  */
 export function parseToken(text: string): TokenOwner | null {
   const kind = text[text.length - secretLength];
@@ -105,7 +105,7 @@ const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
 
 export interface FoundToken {
   readonly token: string;
-  /** `admin` is an administrator's token. In this case, `id` is the id of the token itself. */
+  /** `admin` stands for an administrator's token. `id` is then the id of the token itself, not of its owner. */
   readonly kind: TokenKind | 'admin';
   readonly id: number;
   readonly at: number;
@@ -121,8 +121,8 @@ export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Tries several positions as the start of the id, because other digits may precede the id. The checksum shows which
-    // position is right.
+    // Other digits may directly precede the id, so each digit may be the first one of the id. The checksum shows which
+    // one is.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);

@@ -23,8 +23,8 @@ export const tokenEntity = (offset: number, length: number, bot: number): TokenE
 export const isTokenEntity = (entity: AnyEntity): entity is TokenEntity => entity.type === 'bot_token';
 
 /**
- * Replaces placeholders with valid tokens, and shifts the other entities. A placeholder whose bot is not in `tokens`
- * keeps its words. Entities must be sorted by offset, and none may cross the edge of a placeholder.
+ * Replaces placeholders with valid tokens, and shifts the other entities. Keeps the replacement words of a placeholder
+ * whose bot is not in `tokens`. Entities must be sorted by offset, and none may cross the edge of a placeholder.
  */
 export function fillTokens<E extends AnyEntity>(
   text: string,

@@ -1,6 +1,6 @@
-/** Defines the update kinds, and the bit masks that say which kinds the queue of a bot accepts (behaviour §9). */
+/** Defines the update kinds, and the bit masks that say which kinds a bot's queue accepts (behaviour §9). */
 
-/** Lists the update kinds. The index of a kind is its bit in a mask. */
+/** The update kinds. The index of a kind in this list is its bit in a mask. */
 export const updateKinds = [
   'message',
   'edited_message',
@@ -35,12 +35,12 @@ export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** Returns the kinds that a mask stands for. */
+/** Returns the kinds for which a mask stands, as bits. */
 export const kindsOf = (mask: number): number => (mask === defaultUpdateMask ? defaultKinds : mask);
 
 /**
- * Marks a mask that was built from a list of kinds. Without this bit, such a mask could equal the mask of a bot that
- * sent no list.
+ * Set in every mask that was built from a list of kinds. Without this bit, such a mask could equal the mask of a bot
+ * that sent no list.
  */
 const listedBit = 1 << 30;
 

@@ -1,6 +1,6 @@
-/** Names the browser of a `User-Agent` header, so that people recognise their sessions. */
+/** Finds the browser's name in a `User-Agent` header, so that people recognise their sessions. */
 
-/** The first match counts, because most browsers also name the browsers that they imitate. */
+/** The first match counts. Most browsers also name the older browsers that they imitate, so these come last. */
 const browsers: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bEdgA?\/|\bEdgiOS\//, 'Edge'],
   [/\bOPR\/|\bOPT\//, 'Opera'],
@@ -24,7 +24,7 @@ const systems: ReadonlyArray<readonly [RegExp, string]> = [
 const nameIn = (text: string, names: ReadonlyArray<readonly [RegExp, string]>): string =>
   names.find(([form]) => form.test(text))?.[1] ?? '';
 
-/** How many characters of a User-Agent header are read. Real browsers send shorter headers. */
+/** How many characters of a User-Agent header are searched. The headers of real browsers are shorter. */
 const read_length_max = 512;
 
 /** Returns a name such as `Firefox on Linux`, or '' for an unknown browser. The header itself is not stored. */

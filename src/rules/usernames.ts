@@ -3,7 +3,7 @@ import { ruleLimits as limits } from './limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;
 
-/** Checks a username without `@`. Allows letters and digits, and single underscores between them. */
+/** Checks a username without `@`. It may contain letters and digits, with single underscores between them. */
 export function validUsername(text: string): boolean {
   return (
     text.length >= limits.username_length_min &&

@@ -1,6 +1,4 @@
-/**
- * Sets the minimum versions of the supported servers. These versions are the oldest versions with which the tests run.
- */
+/** Sets the oldest supported version of each server. The tests run with these versions. */
 
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';
@@ -28,7 +26,7 @@ export interface RedisVersion {
   readonly problem: string | null;
 }
 
-/** Parses the output of INFO. Valkey always reports 7.2 as `redis_version`, so its own field is used instead. */
+/** Parses the output of INFO. Valkey always reports `redis_version` 7.2, so its own version field is used instead. */
 export function redisVersion(info: string): RedisVersion {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const valkey = field('valkey_version');

@@ -1,6 +1,6 @@
 /**
- * Detects entities in plain text: commands, mentions, hashtags, cashtags, URLs and email addresses. Client libraries
- * use these entities to dispatch commands.
+ * Finds entities in plain text: commands, mentions, hashtags, cashtags, URLs and email addresses. Client libraries
+ * dispatch commands by these entities.
  */
 import { ruleLimits as limits } from '../limits.js';
 import { isTopLevelDomain } from './domains.js';
@@ -33,12 +33,12 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// One more than the maximum length of a name or address before its trigger character.
+// One more than the maximum length of the name or address before a trigger character.
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and without overlaps. Takes linear time: one pass finds the six
- * trigger characters, and patterns are matched only at these characters.
+ * Returns the computed entities of a text, sorted and without overlaps. Takes linear time, because patterns are matched
+ * only at the six trigger characters.
  */
 export function computedEntities(text: string): Entity[] {
   const found: Entity[] = [];
@@ -54,7 +54,7 @@ export function computedEntities(text: string): Entity[] {
   return found;
 }
 
-/** Finds the entity around the trigger character at `at`. The entity starts at `from` or later. */
+/** Finds the entity that contains the trigger character at `at`. Ignores the text before `from`. */
 function entityAt(text: string, at: number, from: number): Entity | null {
   switch (text[at]) {
     case '/':
@@ -90,7 +90,10 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Returns the start of a captured group that ends directly before `at`, or `at` if there is no match. */
+/**
+ * Returns the index at which the captured group of `pattern` begins. The match must end directly before `at`. Returns
+ * `at` if there is no match.
+ */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);
@@ -113,7 +116,8 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Does the cheap checks first, because most full stops end a sentence. Examines only the first full stop of a name.
+  // Most full stops end a sentence, so the cheap checks come first. Of the full stops in a host name, only the first is
+  // examined.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);

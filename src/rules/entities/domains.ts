@@ -1,4 +1,4 @@
-/** Lists the top-level domains. A name that ends in a top-level domain is a web address even without a scheme. */
+/** Lists the top-level domains. A name that ends in one of them counts as a web address even without a scheme. */
 
 const generic =
   'com net org edu gov mil int info biz name pro aero coop museum jobs mobi tel travel asia cat post xxx ' +
@@ -19,7 +19,10 @@ const international =
 
 const known: ReadonlySet<string> = new Set(`${generic} ${countries} ${international}`.split(' '));
 
-/** Accepts only domains that people write without `http://`. Rejects file extensions such as `ts` in `main.ts`. */
+/**
+ * Returns whether people write addresses in this top-level domain without `http://`. Returns false for file extensions,
+ * such as `ts` in `main.ts`.
+ */
 export function isTopLevelDomain(label: string): boolean {
   const lower = label.toLowerCase();
   return known.has(lower) || lower.startsWith('xn--');

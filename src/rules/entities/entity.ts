@@ -32,8 +32,8 @@ export interface Entity {
 export interface FormattedText {
   readonly text: string;
   /**
-   * The entities are properly nested and sorted by offset. Of two entities with the same offset, the longer entity
-   * comes first.
+   * The entities, properly nested and sorted by offset. If two entities have the same offset, the longer one comes
+   * first.
    */
   readonly entities: readonly Entity[];
 }
@@ -42,7 +42,7 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** Styles may overlap with everything except code. If a style would cross another entity, the style is split. */
+/** A style may overlap with everything except code. A style that would cross another entity is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
 /** Quotes may contain other entities, except quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
@@ -59,8 +59,8 @@ export function unparsableAt(source: string, index: number, reason: string): nev
 }
 
 /**
- * Counts the markup characters of one source text. The parser takes time for each markup character, even if the text is
- * later rejected as too long.
+ * Counts the markup characters of one source text. Each of them takes time to parse, even if the text is later rejected
+ * as too long.
  */
 export class Marks {
   private left = limits.markup_marks_max;
@@ -76,7 +76,7 @@ export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** The maximum length of a link in UTF-16 code units. Each link stores its URL, so the length needs a limit. */
+/** The maximum length of a link's URL in UTF-16 code units. Each link stores its URL, so the length needs a limit. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;
@@ -99,12 +99,12 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL when the text is complete. */
+/** Creates a link whose URL is its own text. `withOwnAddresses` sets the URL when the whole text is parsed. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Sets the URL of each `ownLink` from its text. If the text is not a URL, removes the link. Handles all links after the
- * text is complete, because slicing a string that is still being built copies the whole string.
+ * Sets the URL of each `ownLink` to the link's text. Removes the link if this text is not a URL. Runs after the text is
+ * complete, because slicing a string that is still being built copies the whole string.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
   if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;
@@ -120,7 +120,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // The text before a colon and a port is a host and not a scheme, as in `example.com:8080`.
+  // In `example.com:8080`, the text before the colon is a host and not a scheme, because a port follows.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;

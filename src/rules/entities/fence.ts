@@ -3,8 +3,8 @@
 const languageName = /[^\s`]*/y;
 
 /**
- * Parses the text after the three backticks. A word that is followed by white space names the language. One line break
- * after that word or after the backticks is not part of the block.
+ * Parses the text after the three opening backticks. If white space follows the first word, the word names the
+ * language. The line break after the word or after the backticks is not part of the block.
  */
 export function fenceStart(source: string, from: number): { language: string; contentStart: number } {
   languageName.lastIndex = from;

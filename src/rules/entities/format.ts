@@ -60,8 +60,7 @@ export function formatText(
   const parsed = parseText(source, parseMode?.toLowerCase() ?? '', entities ?? []);
   const { text, entities: trimmed } = trimFormatted(parsed.text, parsed.entities);
   const sent = trimmed.length === 0 ? nothing : first(normalizeEntities(trimmed));
-  // A text with more than two code units per allowed code point gets no computed entities, because a later check
-  // rejects it.
+  // Skips the search in a text that is far too long. A later check rejects this text.
   const computed = text.length > 2 * limits.text_length_max ? nothing : computedEntities(text);
   if (computed.length === 0) return { text, entities: sent };
   if (sent.length === 0) return { text, entities: first(computed) };
@@ -69,8 +68,8 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trims again, because the split of a style may leave a piece with only white space. Without the second trim, a text
-  // that was already formatted could change when it is formatted again.
+  // Trims again, because splitting a style may leave a piece with only white space. Without this, formatting an already
+  // formatted text could change it.
   return trimFormatted(text, all);
 }
 
@@ -85,7 +84,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
-/** Removes long language names, because the limit on the text's length does not cover them. */
+/** Removes language names that are too long, because the limit on the text's length does not cover them. */
 function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
   if (!entities.some(long)) return entities;
@@ -97,8 +96,8 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
 }
 
 /**
- * Limits the work on texts that are too long. The limit is above the number of entities that a text can keep after
- * styles are merged.
+ * Keeps only the first entities, to limit the work on texts that are too long. The limit is above the number of
+ * entities that a text can keep after its styles are merged.
  */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;
@@ -148,7 +147,7 @@ function splitsPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
 }
 
-/** Copies only the fields of an entity's type. Returns null for an unsupported link. */
+/** Copies only the fields that belong to the entity's type. Returns null for an unsupported link. */
 function checkedEntity(given: EntityInput): Entity | null {
   const { type, offset, length } = given;
   if (isStyle(type) || isQuote(type) || isCode(type)) {

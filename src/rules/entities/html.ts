@@ -134,7 +134,8 @@ function addEntity(state: State, tag: OpenTag): void {
 }
 
 /**
- * Merges `<pre>` and `<code class="language-…">` around the same text, in either order, into one block with a language.
+ * If `<pre>` and `<code class="language-…">` enclose the same text, in either order, merges them into one block with a
+ * language.
  */
 function addCode(state: State, tag: OpenTag, length: number): void {
   const { offset } = tag;

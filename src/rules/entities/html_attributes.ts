@@ -5,14 +5,14 @@ const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', qu
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
 /**
- * Decodes references. If the number of a reference does not stand for a character that can be stored, leaves the
- * reference unchanged.
+ * Decodes character references. Leaves a reference unchanged if its number does not stand for a character that can be
+ * stored.
  */
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;
-  // Counts the references before `replace` is called, because `replace` finds all references before it decodes the
-  // first reference.
+  // Counts the references before it calls `replace`, because `replace` finds all references before it decodes the first
+  // one.
   for (; at >= 0; at = text.indexOf('&', at + 1)) marks.count();
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;
@@ -38,7 +38,7 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Returns immediately in the usual case, because a text may contain tens of thousands of tags without attributes.
+  // Returns early in the usual case, because a text may contain tens of thousands of tags without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);

@@ -56,7 +56,7 @@ interface State {
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** The start of the current line in `text`. A `>` is markup only at this place. */
+  /** The index in `text` at which the current line starts. `>` is markup only at this index. */
   lineStart: number;
 }
 

@@ -1,10 +1,10 @@
-/** Makes any set of entities valid: trimmed to the text, properly nested, merged and sorted. */
+/** Makes any set of entities valid: within the text, properly nested, merged and sorted. */
 import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
 
 /**
  * Trims a text as clients of the Bot API expect. Removes all white space at the end. At the start, removes only the
- * white space before the first entity. Moves and shortens entities accordingly. First removes entities that contain
- * only white space, except code. Otherwise the white space of such an entity would not be trimmed.
+ * white space before the first entity. Moves and shortens the entities accordingly. First removes entities that contain
+ * only white space, except code, because their white space would otherwise not be trimmed.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -27,7 +27,7 @@ const blanks = /\s*/y;
 
 /**
  * Removes entities that contain only white space, except code. Scans each sequence of white space once, even if many
- * entities begin inside the sequence.
+ * entities begin in it.
  */
 function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
   const blank = new Set<Entity>();
@@ -44,9 +44,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Converts entities to the form in which they are stored. If two links, codes or quotes overlap, the earlier entity
- * remains, or the longer entity if both entities start at the same offset. Adjacent styles of one type are merged. Code
- * contains no styles. If a style would cross another entity, the style is split.
+ * Converts entities to their stored form. If two links, codes or quotes overlap, keeps the one that begins first, or
+ * the longer one if both begin at the same offset. Merges adjacent styles of the same type. Removes styles from code.
+ * Splits styles that would cross another entity.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -60,8 +60,8 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
 }
 
 /**
- * Compares entities in the order in which they are stored. The order depends on the offset, then on the length (longer
- * entities first), then on the type (quotes, then links and code, then styles).
+ * Compares entities by their stored order: by offset, then by length (longer first), then by type (quotes, then links
+ * and code, then styles).
  */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
@@ -71,7 +71,10 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Returns the entities that cannot be split. These entities either do not overlap or are inside a quote. */
+/**
+ * Returns the links, codes and quotes to keep. Unlike styles, these entities are never split. They do not overlap,
+ * except that a quote may contain links and code.
+ */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;
