@@ -1,5 +1,5 @@
 /**
- * Defines the silent looping video. The Message also contains the video as a document, for clients that do not support
+ * Defines a silent looping video. The Message also contains it as a document, for clients that do not support
  * animations.
  */
 import { viewDocument } from './document.js';

@@ -1,4 +1,4 @@
-/** Defines the content of a piece of music. */
+/** Defines a piece of music. */
 import { z } from 'zod';
 import {
   durationField,

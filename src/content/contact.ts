@@ -1,4 +1,4 @@
-/** Defines the content of a phone contact. */
+/** Defines a phone contact. */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';

@@ -1,4 +1,4 @@
-/** Defines an animated emoji with a random value, for instance a die. The server chooses the value. */
+/** Defines an emoji, for instance a die, that is animated and shows a random value. The server chooses the value. */
 import { z } from 'zod';
 import type { Random } from '../random.js';
 import type { ContentObject } from '../store/core/codec.js';

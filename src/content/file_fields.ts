@@ -29,8 +29,8 @@ export const nameFields = { file_name: z.string().optional(), mime_type: z.strin
 export const durationField = { duration: z.int().min(0).describe('seconds; 0 when unknown') };
 
 /**
- * Returns the `url` field of media stored by URL, for people only. People need the URL to load the file. A bot already
- * knows the URL that it sent.
+ * Adds the field `url` for media that is stored by URL. Only people get this field, because they need the URL to load
+ * the file. A bot already knows the URL that it sent.
  */
 export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) => ({
   file_id: id,

@@ -1,4 +1,7 @@
-/** Defines the interface of a kind of content. Each file of this folder defines one kind, and `kinds.ts` lists them. */
+/**
+ * Defines the interface of a kind of content. Each other file in this folder defines one kind, and `kinds.ts` lists
+ * them.
+ */
 import type { z } from 'zod';
 import type { Random } from '../random.js';
 import type { ContentObject, Media } from '../store/core/codec.js';
@@ -8,10 +11,12 @@ interface Kind<S> {
   readonly fields: Readonly<Record<string, z.ZodType>>;
   /**
    * Returns the values of the kind's fields. Only people get the `url` of media stored by URL. `bot` is the id of the
-   * bot that reads a poll, if it is known.
+   * bot that views a poll, if known.
    */
   view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
-  /** The emoji that notifications show for this kind of content. Text would need the language of the reader. */
+  /**
+   * The emoji that stands for this kind of content in notifications. A text would have to be in the reader's language.
+   */
   readonly sign: string;
 }
 

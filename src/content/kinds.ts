@@ -31,8 +31,8 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
 const objectKinds = { location, venue, contact, dice, poll } as const;
 
 /**
- * Returns the kind of an object, or undefined for a kind that a newer version stored. The message is then shown without
- * the object.
+ * Returns the kind of an object. Returns undefined for a kind that only newer versions know. The message is then shown
+ * without the object.
  */
 const objectKindOf = (type: string): ObjectKind | undefined =>
   (objectKinds as unknown as Readonly<Record<string, ObjectKind>>)[type];
@@ -42,7 +42,7 @@ export const contentFields = Object.assign(
   ...[...Object.values(fileKinds), ...Object.values(objectKinds)].map(({ fields }) => fields),
 );
 
-/** The names of the kinds, as in previews. A text message has the kind `text`. */
+/** The names of the kinds that previews show. A text message has the kind `text`. */
 export const kindNames = [...Object.keys(fileKinds), ...Object.keys(objectKinds)];
 
 export const kindOf = ({ media, object }: Content): string => media?.type ?? object?.type ?? 'text';
@@ -57,7 +57,7 @@ export function viewContent(
   return (object && objectKindOf(object.type)?.view(object, forPeople, time, bot)) ?? {};
 }
 
-/** Returns the emoji and words that represent content in a notification, or '' for a text. `words` is the caption. */
+/** Returns the content's emoji and its caption (`words`), name or title, for a notification. Returns '' for a text. */
 export function signOf({ media, object }: Content, words: string): string {
   if (media !== undefined)
     return `${fileKinds[media.type].sign} ${words || (media.name ?? media.emoji ?? '')}`.trim();
@@ -75,7 +75,7 @@ export function forwardOf(content: Content): Content {
   return forwarded === undefined ? content : { ...content, object: forwarded(content.object as never) };
 }
 
-/** Starts the period of a live location. `now` is the Unix time in seconds. */
+/** Starts the period of a live location at `now`, in Unix seconds. */
 export function startedContent(content: Content, now: number): Content {
   const { live, ...object } = content.object ?? {};
   if (live === undefined) return content;

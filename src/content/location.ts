@@ -1,4 +1,4 @@
-/** Defines the content of a point on the map. A live location moves until its period ends or its bot stops it. */
+/** Defines a point on the map. A live location moves until its period ends or the bot stops it. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import type { ContentObject } from '../store/core/codec.js';
@@ -48,7 +48,7 @@ export const locationFields = z
   })
   .meta({ id: 'Location', description: 'A point on the map, in degrees.' });
 
-/** Returns the place without the fields of a live location. */
+/** Returns the point without the fields of a live location. */
 const placeOf = ({ heading: _, proximity_alert_radius: __, live: ___, ...place }: Location): Location =>
   place;
 

@@ -1,6 +1,6 @@
 /**
- * Defines a poll. The message contains its definition. The votes are in Redis and in the table `poll_results` (decision
- * 0048).
+ * Defines a poll. The message contains the poll's definition. The votes are in Redis and in the table `poll_results`
+ * (decision 0048).
  */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
@@ -61,7 +61,7 @@ export const pollFields = z
 export const isPollClosed = ({ closed, close_date, state }: Poll, now: number): boolean =>
   closed === true || state?.stopped === true || (close_date !== undefined && close_date <= now);
 
-/** Returns the answer of a quiz. The answer is secret for some viewers. */
+/** Returns the correct option and the explanation of a quiz. Only some viewers may see them. */
 const viewSolution = ({ correct, explanation, explanation_entities: marks }: Poll) => ({
   ...(correct === undefined ? {} : { correct_option_id: correct[0], correct_option_ids: correct }),
   ...(explanation === undefined ? {} : { explanation }),

@@ -1,4 +1,4 @@
-/** Defines a sticker: a picture without a caption, which may belong to a set of a bot. */
+/** Defines a sticker: a picture without a caption. A sticker may belong to a bot's sticker set. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import type { Media } from '../store/core/codec.js';

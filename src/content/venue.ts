@@ -1,5 +1,5 @@
 /**
- * Defines a place with a name and an address. The Message also contains the location alone, for clients that do not
+ * Defines a place with a name and an address. The Message also contains its location alone, for clients that do not
  * support venues.
  */
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** Defines the content of a video. */
+/** Defines a video. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 import {

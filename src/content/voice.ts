@@ -1,4 +1,4 @@
-/** Defines the content of a voice message. */
+/** Defines a voice message. */
 import { z } from 'zod';
 import { durationField, fileFields, nameFields, viewDuration, viewFile, viewName } from './file_fields.js';
 import type { FileKind } from './kind.js';

@@ -1,4 +1,4 @@
-/** Builds bots as their owners and other people see them. */
+/** Builds the objects that describe bots to their owners and to other people. */
 
 import type { MenuButton } from '../rules/menu_button.js';
 import type { AuditRow } from '../store/access/audit.js';
@@ -35,7 +35,7 @@ export const viewOwnBot = (
   ...(bot.inline === undefined ? {} : { inline_mode: bot.inline }),
 });
 
-/** Returns the rights without `can_manage_chat`, because every administrator has this right. */
+/** Omits `can_manage_chat`, because every administrator has this right. */
 const rightsIn = (asked: DefaultRights): DefaultRights =>
   Object.fromEntries(
     Object.entries(asked).map(([type, names]) => [
@@ -69,7 +69,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** Returns a pending offer. Offers exist only if transfers need consent. */
+/** Builds a pending offer of a bot. Offers exist only if the new owner must consent to a transfer. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,

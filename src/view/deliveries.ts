@@ -1,4 +1,4 @@
-/** Builds delivery attempts and dead letters as owners see them (behaviour §10). */
+/** Builds the delivery attempts and dead letters that owners see (behaviour §10). */
 
 import type { SigningSecret } from '../store/bots/signing_secrets.js';
 import type { Profile } from '../store/core/codec.js';

@@ -1,4 +1,4 @@
-/** Builds invite links as bots see them. */
+/** Builds the invite links that bots see. */
 import type { ShownLink } from '../store/chats/members.js';
 import { viewStranger } from './users.js';
 
@@ -6,7 +6,7 @@ const shownCodeLength = 4;
 
 const cut = (url: string): string => `${url.slice(0, url.lastIndexOf('/') + 1 + shownCodeLength)}…`;
 
-/** Builds a `ChatInviteLink`. Only the creator of the link sees the complete link. */
+/** Builds a `ChatInviteLink`. Only the link's creator sees the complete link. */
 export function viewInviteLink(link: ShownLink, viewer: number): Readonly<Record<string, unknown>> {
   const { url, creator, creates_join_request, is_primary, is_revoked } = link;
   return {

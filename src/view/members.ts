@@ -14,7 +14,7 @@ interface MemberState {
 const permissionsOf = (may: (name: string) => boolean) =>
   Object.fromEntries(permissionNames.map((name) => [name, may(name)]));
 
-/** Lists flags that libraries expect, but that no administrator in Petrel has. */
+/** The flags that libraries expect but that no administrator in Petrel has. */
 const notHere = {
   is_anonymous: false,
   can_manage_video_chats: false,
@@ -45,8 +45,8 @@ export function viewRights(
 }
 
 /**
- * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot that gets the object. This bot
- * can edit the administrators that it promoted.
+ * Builds a `ChatMember`: `status` and the fields for this status. `viewer` is the bot that gets the object. A bot can
+ * edit only the administrators that it promoted.
  */
 export function viewMember(
   profile: Profile,
@@ -76,7 +76,8 @@ export function viewMember(
     case 'member':
       return { user, status };
     default:
-      // A person who left keeps the restrictions. A person who was never in the chat looks like a person who left.
+      // A person who left keeps their restrictions. Without restrictions, a former member looks the same as a person
+      // who was never in the chat.
       return Object.keys(rights).length > 0
         ? {
             user: viewStranger(profile),

@@ -5,11 +5,11 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Time } from '../time.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Describes the viewer. In a direct chat, each side sees the name of the other side as the name of the chat. */
+/** Describes the viewer. In a direct chat, each of the two sees the other's name as the chat's name. */
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
-  /** The id of the viewer in the application API. Absent for bots. */
+  /** The viewer's id in the application API. Absent for bots. */
   readonly person?: number;
 }
 
@@ -46,7 +46,7 @@ function viewService(message: StoredMessage, viewer: Viewer, time: Time): Messag
   if (pinned === undefined) return { ...service, ...viewMembers(service) };
   const { reply } = message;
   const { chat } = viewRecord(message, message.id, message.record, viewer, time);
-  // Sets the date 0, which tells clients that the message was deleted.
+  // The date 0 tells clients that the pinned message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
   return {
     ...service,
@@ -56,8 +56,8 @@ function viewService(message: StoredMessage, viewer: Viewer, time: Time): Messag
 
 export const viewEntities = (entities: readonly Entity[] | undefined) =>
   entities?.map((entity) => {
-    // Shows a token as `code`, so that viewers can copy it. The text already contains the token, or the words that are
-    // shown instead.
+    // Shows a token as `code`, so that viewers can copy it. The text already contains the token or its replacement
+    // words.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
@@ -100,8 +100,8 @@ function viewRecord(
 }
 
 /**
- * Builds a `Message`. If the message is a reply or a pin, the result contains the other message. This inner message
- * contains no further messages (interface §2).
+ * Builds a `Message`. A reply contains the replied-to message, and a service message about a pin contains the pinned
+ * message. These inner messages contain no other messages (interface §2).
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer, time: Time): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer, time);

@@ -11,8 +11,8 @@ import { viewMessage } from './messages.js';
 import { viewChat, viewStranger, viewUser } from './users.js';
 
 /**
- * Returns the id of a chat in callback queries. The value never changes. The value is a hash, so it does not reveal the
- * chat's id.
+ * Returns the value that identifies a chat in callback queries. It never changes. It is a hash, so it does not reveal
+ * the chat's id.
  */
 function chatInstance(chat: { readonly id: number; readonly user: number }): string {
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
@@ -59,7 +59,7 @@ const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
   option_persistent_ids: options.map(String),
 });
 
-/** Builds a `CallbackQuery`. A bot does not see the chat of an inline message. */
+/** Builds a `CallbackQuery`. For an inline message, the bot does not see the chat. */
 const viewPress = (
   { id, from, message }: UpdateEntry,
   { data, inline }: PressExtra,

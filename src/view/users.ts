@@ -39,10 +39,7 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/**
- * Returns a user as seen by a viewer who need not share a chat with the user. Leaves out the language and the external
- * id.
- */
+/** Returns a user for viewers who may not share a chat with the user. Omits the language and the external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
@@ -55,7 +52,7 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
   return view;
 }
 
-/** Returns the caller with the language. Only the caller may see the language. */
+/** Returns the calling user with the language, which nobody else may see. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
@@ -63,7 +60,7 @@ export const viewSelf = (profile: Profile): UserView & { readonly external_id?: 
 
 type Policies = Pick<User, 'addToGroups' | 'startChats'>;
 
-/** Returns the caller with the language and the settings. */
+/** Returns the calling user with the language and the settings. */
 export const viewCaller = (profile: Profile, { addToGroups, startChats }: Policies) => ({
   ...viewSelf(profile),
   add_to_groups: addToGroups,
@@ -73,7 +70,7 @@ export const viewCaller = (profile: Profile, { addToGroups, startChats }: Polici
 const other = ([first, second]: readonly [Profile, Profile], person: number): Profile =>
   first.id === person ? second : first;
 
-/** Returns a chat of two people as `person` sees it: with the name of the other person. */
+/** Builds a chat of two people. Its name is the name of the other person, whose profile is the second argument. */
 function viewPersonChat(id: number, { id: user_id, n, l, u }: Profile): Readonly<Record<string, unknown>> {
   return {
     id,
@@ -85,13 +82,13 @@ function viewPersonChat(id: number, { id: user_id, n, l, u }: Profile): Readonly
   };
 }
 
-/** Returns the other person of a chat of two people, or null for any other chat. */
+/** In a chat of two people, returns the person who is not `person`. Returns null for any other chat. */
 export const otherPerson = ({ pair }: Profile, person: number): Profile | null =>
   pair === undefined ? null : other(pair, person);
 
 /**
- * Returns the chat of a message. For a direct chat, `profile` is the profile of the other side. `person` is the id of the
- * viewer in the application API.
+ * Returns the chat of a message. In a direct chat, `profile` is the profile of the other side. `person` is the viewer's
+ * id in the application API.
  */
 export function viewChat(profile: Profile, person = 0): Readonly<Record<string, unknown>> {
   if (profile.pair !== undefined) return viewPersonChat(profile.id, other(profile.pair, person));

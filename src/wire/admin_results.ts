@@ -51,7 +51,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** The fields that every version reports. */
+/** The fields that reports of every version have. */
 const core = {
   id: z.string(),
   role: z.string(),
@@ -74,7 +74,9 @@ const details = {
   flush: flush.optional(),
 };
 
-/** A report. Counters start at 0 when the process starts. The difference between two reports therefore shows a rate. */
+/**
+ * A process report. Counters start at 0 when the process starts, so the difference between two reports gives a rate.
+ */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
 export const nodeCore = z.object(core);
@@ -202,7 +204,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** A dead letter without the content of the message, because only the bot's owner may see the content. */
+/** A dead letter without the message's content, which only the bot's owner may see. */
 export const operatorLetters = pageOf(
   z
     .strictObject({
@@ -322,7 +324,7 @@ export const operatorPerson = z
   })
   .meta({ id: 'OperatorPerson', description: 'A person as administrators see them.' });
 
-/** Delivery attempts without the answers of the receivers, because only the bot's owner may see the answers. */
+/** Delivery attempts without the receivers' answers, which only the bot's owner may see. */
 export const operatorAttempts = pageOf(
   deliveryAttempt.omit({ answer: true }).meta({
     id: 'OperatorAttempt',

@@ -17,7 +17,7 @@ export const announcedKinds = {
   upload_video_note: 'video_note',
 } as const;
 
-/** Maps the action names of older Bot API versions. Libraries still send these names. */
+/** Maps the action names of older Bot API versions to the current names. Libraries still send the old names. */
 const formerActions: Readonly<Record<string, string>> = {
   record_audio: 'record_voice',
   upload_audio: 'upload_voice',

@@ -10,7 +10,7 @@ import { sessionPage } from './sign_in_results.js';
 const line = <K extends string, S extends z.ZodRawShape>(kind: K, shape: S) =>
   z.strictObject({ kind: z.literal(kind), ...shape });
 
-/** Lists the kinds of lines. Clients should ignore lines of an unknown kind. */
+/** The kinds of lines. Clients should ignore lines of an unknown kind. */
 export const exportLine = z
   .discriminatedUnion('kind', [
     line('begin', { format: z.literal(1), exported_at: unixSeconds }).describe('The first line of an export'),

@@ -6,7 +6,7 @@ import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, boolean, integer, optional, text } from './schema.js';
 
-/** Returns the given error for an invalid parameter. An absent parameter is reported as required. */
+/** Returns the error `refusal` for an invalid parameter. An absent parameter is reported as required. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? 'given' : refusal;
 
@@ -22,7 +22,7 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** Accepts the id of a person or a bot. Ids of groups and channels are negative. */
+/** Accepts the id of a person or a bot. Only the ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
@@ -44,18 +44,18 @@ export const numberCursor = optional(
 ).describe('`next_cursor` of the previous page');
 
 const queryError = `1 to ${limits.search_words_max} words of at most ${limits.search_query_bytes_max} bytes`;
-/** Accepts the query of a search. The value is the list of its words as `foldCase` converts them. */
+/** Accepts a search query. The parsed value is a list of words, as converted by `foldCase`. */
 export const searchQuery = z
   .string({ error: ({ input }) => (input === undefined ? '' : queryError) })
   .refine((given) => Buffer.byteLength(given) <= limits.search_query_bytes_max, { error: queryError })
   .transform((given) => searchWords(given) ?? [])
   .refine((words) => words.length > 0, { error: queryError });
-/** Describes the query of a search for `what`. */
+/** Returns the description of a search query. `what` names the objects to find. */
 export const queryText = (what: string): string =>
   `${queryError}; ${what} matches if it contains every word, also as a part of other words; upper and lower case are equal`;
 
 const statusError = 'delivered, failed or an HTTP status';
-/** Accepts the outcome by which delivery attempts are selected. */
+/** Selects delivery attempts by their outcome. */
 export const attemptStatus = optional(
   text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError }),
 ).describe('`delivered`, `failed` or an HTTP status');
@@ -67,18 +67,18 @@ const usernameIf = (isValid: (name: string) => boolean) =>
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
 /**
- * Accepts a username with or without `@`. Also accepts a name that no person can have. The handler reports such a name
- * as unknown.
+ * Accepts a username with or without `@`. Accepts even names that no person can have, and the handler reports such a
+ * name as unknown.
  */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
-/** Accepts a username or an id of a person. Usernames begin with a letter, so a text of digits is an id. */
+/** Accepts a person's username or id. Usernames begin with a letter, so a text of digits is an id. */
 export const usernameOrId = usernameOfPerson.describe(
   'Username of the person, or the id of a person with whom the caller shares a chat',
 );
-/** Accepts a language code of ISO 639-1. */
+/** Accepts an ISO 639-1 language code. */
 export const languageCode = z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') });
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
 /** Accepts a last name. An empty text removes the last name. Error: `name_invalid`. */
@@ -97,7 +97,7 @@ export const botName = nameOf(limits.bot_name_length_max);
 export const tokenName = nameOf(limits.user_token_name_length_max).describe(
   `Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`,
 );
-/** Accepts the placeholder of a bot with inline mode. The placeholder may be empty. */
+/** Accepts an inline bot's placeholder, which may be empty. */
 export const inlinePlaceholder = z
   .string({ error: 'a string' })
   .transform((text) => text.replace(/\s+/g, ' ').trim())
@@ -112,5 +112,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** A parameter of calls that cannot be undone. The caller confirms the call with `true`. */
+/** A parameter that must be `true`, by which the caller confirms a call that cannot be undone. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

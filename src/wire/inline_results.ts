@@ -1,4 +1,4 @@
-/** Defines the answers to inline queries as people see them. */
+/** Defines answers to inline queries in the form in which people get them. */
 import { z } from 'zod';
 import { contentFields } from '../content/kinds.js';
 

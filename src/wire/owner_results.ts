@@ -1,4 +1,4 @@
-/** Defines the results for owners about their bots, as the OpenAPI document shows them. */
+/** Defines the results that tell owners about their bots, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { auditEvents } from '../store/access/audit.js';
 import { ownedBot, pageOf, pictureFields } from './results.js';

@@ -13,15 +13,15 @@ export const reaction = z
   .meta({ id: 'Reaction', description: 'One emoji on a post.' });
 
 /**
- * Describes the reactions of a post. The fields of this answer are next to `ok`, not inside `result` (interface §2).
+ * Describes the reactions to a post. The answer contains these fields next to `ok`, not inside `result` (interface §2).
  */
 export const reactionPayload = z
   .strictObject({ ok: z.literal(true), reactions: z.array(reaction), my_reactions: z.array(z.string()) })
   .meta({ id: 'PostReactions', description: 'All reactions on a post, and the reactions of the caller.' });
 
 /**
- * Returns the schema of one kind of content: its fields, and the kind as `type`. A photo is shown in one size, and a
- * poll is a separate field.
+ * Returns the schema of one kind of content: the kind's fields, and its name as `type`. A photo has only one size here.
+ * A poll has its fields inside `poll`.
  */
 function mediaOf(type: string) {
   if (type === 'poll') return z.strictObject({ type: z.literal(type), poll: contentFields.poll.unwrap() });

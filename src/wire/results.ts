@@ -1,6 +1,6 @@
 /**
  * Defines the objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test
- * with real answers finds undocumented fields. A schema with an `id` becomes a component of that name.
+ * finds undocumented fields in real answers. A schema with an `id` becomes an OpenAPI component of that name.
  */
 import { z } from 'zod';
 import { photoSize } from '../content/file_fields.js';
@@ -248,7 +248,7 @@ export const message: z.ZodType = z
   .strictObject(messageFields)
   .meta({ id: 'Message', description: 'A message (interface §2).' });
 
-/** The result of methods that edit a message. */
+/** The result of the methods that edit a message. */
 export const editedMessage = z
   .union([message, done])
   .describe('The edited message; `true` for a message named by `inline_message_id`');
@@ -293,7 +293,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/** A chat member. It has flags for rights that this service does not have, because libraries expect these flags. */
+/** A chat member. Contains flags for rights that do not exist in Petrel, because libraries expect these flags. */
 export const botChatMember = z
   .strictObject({
     user,

@@ -1,7 +1,7 @@
 /**
  * Defines the parameter schemas shared by methods and endpoints. They accept the forms that client libraries send:
- * integers and booleans as text, nested values as JSON text. The error message of a schema completes the sentence
- * `parameter "x" must be …`. If the message begins with `!`, it names an entry of the error catalogue instead.
+ * integers and booleans as text, nested values as JSON text. A schema's error message completes the sentence `parameter
+ * "x" must be …`. If the message begins with `!`, it names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
@@ -16,7 +16,7 @@ const integerText = /^-?\d{1,16}$/;
 const asNumber = (value: unknown) =>
   typeof value === 'string' && integerText.test(value) ? Number(value) : value;
 
-/** Accepts `True` and `False`, which Python libraries write in forms. */
+/** Also accepts `True` and `False`, because Python libraries write booleans like this in forms. */
 const asBoolean = (given: unknown) => {
   const value = typeof given === 'string' ? given.toLowerCase() : given;
   if (value === 'true' || value === '1' || value === 1) return true;
@@ -25,8 +25,8 @@ const asBoolean = (given: unknown) => {
 };
 
 /**
- * Parses nested values that are sent as JSON text. Any other text stays unchanged, so the schema refuses it. Error:
- * `bad_unicode`.
+ * Parses a nested value that is sent as JSON text. Returns any other text unchanged, and the schema then refuses it.
+ * Error: `bad_unicode`.
  */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
@@ -61,7 +61,7 @@ export function shortText(max: number) {
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** Accepts an integer and limits it to the range. */
+/** Accepts an integer. A value outside of the range becomes `min` or `max`. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -74,8 +74,8 @@ export const messageText = z
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
 
 /**
- * Removes null members of objects, because such members count as absent. Returns whether more than `valuesMax` values
- * remain. Stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
+ * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain,
+ * and stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -93,13 +93,13 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * Replaces a value that is too large by a boolean. No schema for nested values accepts a boolean, so the parameter is
- * refused with its usual error.
+ * Replaces a value that is too large. No schema for nested values accepts a boolean, so the parameter is refused with
+ * its usual error.
  */
 const tooMuch = true;
 
 /**
- * Cuts a list after its first wrong item. The answer mentions only this item, and checking a wrong item takes much
+ * Cuts a list after its first invalid item. The answer mentions only this item, and checking an invalid item takes much
  * longer than checking a valid one.
  */
 function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
@@ -108,8 +108,9 @@ function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown
 }
 
 /**
- * Returns a schema for a nested value with at most `valuesMax` values. The number is limited because a schema may
- * collect an error for each value. A long list with `items` is checked only up to its first wrong item.
+ * Returns a schema for a nested value that contains at most `valuesMax` values. Without this limit, a schema could
+ * collect an error for each of many values. If `items` is given, a long list is checked only up to its first invalid
+ * item.
  */
 export const json = <T extends z.ZodType>(
   schema: T,
@@ -126,8 +127,8 @@ export const json = <T extends z.ZodType>(
   }, schema);
 
 /**
- * Treats an empty value and null as absent, because libraries send them. Also treats the text `null` as absent, because
- * some libraries send it for an empty list or object. Parameters that allow any text, such as a caption, keep the text
+ * Treats '' and null as absent, because libraries send them. Also treats the text `null` as absent, because some
+ * libraries send it for an empty list or object. A parameter that allows any text, such as a caption, keeps the text
  * `null`.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
@@ -139,8 +140,8 @@ export const optional = <T extends z.ZodType>(schema: T) => {
 };
 
 /**
- * Returns a schema for a list. A value that is not a list counts as absent, as in the reference server. Text that
- * starts like a list must be a valid list.
+ * Returns a schema for a list. As in the reference server, a value that is not a list counts as absent. A text that
+ * starts with `[` must be a valid list.
  */
 const optionalList = <T extends z.ZodType>(items: T, error: string) =>
   z.preprocess((given) => {
@@ -151,7 +152,6 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
 
 const badRouteName = { error: answer('route_name_invalid') };
 
-/** Accepts the name of a webhook route. */
 export const routeName = z
   .string({ error: ({ input }) => (input === undefined ? '' : answer('route_name_invalid')) })
   .regex(new RegExp(`^[A-Za-z0-9_-]{1,${limits.route_name_length_max}}$`), badRouteName)
@@ -200,13 +200,16 @@ export const chatId = z
   )
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
-/** Accepts the id of the person in a direct chat. Calls with such an id do not count against the limit of the chat. */
+/**
+ * Accepts the id of the person in a direct chat. Calls with this parameter do not count against the rate limit of the
+ * chat.
+ */
 export const privateChatId = z
   .preprocess(asNumber, z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat))
   .describe('Id of the person');
 
 const noMessage = { error: 'an integer' };
-/** Uses only one pipe, because zod does not report a missing parameter as required after a second pipe. */
+/** Uses only one pipe. After a second pipe, zod would not report a missing parameter as required. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
@@ -276,7 +279,7 @@ const keyboardFlag = z.boolean({ error: unparsable }).optional();
 const rowsOf = <T extends z.ZodType>(each: T) =>
   z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
 
-/** Accepts a button. A plain text means a button with this text. */
+/** Accepts a button. A plain string is a button with this text. */
 const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
 
 /** Checks only the structure. `rules/keyboard.ts` checks the limits. */
