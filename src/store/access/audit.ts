@@ -1,6 +1,6 @@
 /**
- * Loads a bot's audit log for the owner. Each change of a bot writes its event with `noteAudit` in the transaction of
- * the change.
+ * Loads a bot's audit log for the bot's owner. Each change of a bot calls `noteAudit` in its transaction to write an
+ * event.
  */
 import { loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
@@ -17,10 +17,7 @@ export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ db }: StoreContext) {
   return {
-    /**
-     * Returns events with ids below `before`, newest first. Omits events that happened before the current owner got the
-     * bot.
-     */
+    /** Returns events with ids below `before`, newest first. Omits events from before the current owner got the bot. */
     list: (bot: number, before: number, limit: number) => loadAudit(db, bot, before, limit),
   };
 }

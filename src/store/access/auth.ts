@@ -31,8 +31,8 @@ type External = () => Promise<{ readonly id: number; readonly expiresAt: number 
 interface Memory<T> {
   readonly value: T;
   /**
-   * When the entry expires, in ms of the monotonic clock. The number is whole, because V8 stores a small integer inside
-   * the object.
+   * When the entry expires, in ms of the monotonic clock. A whole number, because V8 stores small integers inside the
+   * object.
    */
   readonly until: number;
 }
@@ -41,7 +41,7 @@ interface TokenMemory extends Memory<Bot | User> {
   readonly kind: 'bot' | 'user';
 }
 
-/** Copies a string, because a substring of a request's path would keep the whole path in memory. */
+/** Copies a string. A substring of a request's path would keep the whole path in memory. */
 const ownText = (text: string): string => Buffer.from(text).toString();
 
 const authKeys = (keys: Keys) => ({
@@ -51,12 +51,12 @@ const authKeys = (keys: Keys) => ({
   channel: keys.authChannel(),
 });
 
-/** How long a node may use its cache when it cannot renew its lease. */
+/** For how long after its last renewal a node that cannot renew its lease may still use its cache. */
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
 /**
- * Caches tokens under the lease of a node. After `start`, the node renews the lease. A node without requests and
- * listeners lets the lease expire, and the next request renews it. `stop` ends the lease.
+ * Caches tokens. A node may use its cache only while it has a lease. After `start`, the node renews its lease. Without
+ * requests and listeners, the node lets the lease expire, and the next request renews it. `stop` ends the lease.
  */
 export class Auth {
   readonly #context: StoreContext;
@@ -72,29 +72,27 @@ export class Auth {
   #leaseUntil = 0;
   #epoch = 0;
   /**
-   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so the node acknowledges the epoch
-   * and the incarnation together.
+   * The incarnation to which the acknowledged epoch belongs. Epochs start again with each incarnation, so the node
+   * acknowledges epoch and incarnation together.
    */
   #incarnation = 0;
-  /**
-   * Holds the incarnation that Redis last reported, and the monotonic time at which this node first saw it.
-   */
+  /** The incarnation that Redis last reported, and the monotonic time at which this node first saw it. */
   #seen = { incarnation: 0, since: 0 };
-  /** Counts removals from the cache. If a removal happened during a lookup, the result of the lookup is not cached. */
+  /** Counts removals from the cache. If this number changes during a lookup, the result of the lookup is not cached. */
   #forgotten = 0;
   #timer: Timer | undefined;
   #renewing: Promise<void> | undefined;
   #usedAt = 0;
   /**
-   * Whether there have been no requests for a while. If so, the lease may expire, and revocations need not wait for
-   * this node.
+   * True if there have been no requests for a while. The lease may then expire, and revocations need not wait for this
+   * node.
    */
   #resting = false;
   #unlisten: (() => void) | undefined;
 
   /**
-   * Runs between a lookup and the caching of its result. Tests use this function to make calls overlap in a chosen
-   * order.
+   * Tests set this function to make calls overlap in a chosen order. It runs after a lookup, before the result is
+   * cached.
    */
   beforeRemember: (() => Promise<void>) | undefined;
 
@@ -109,7 +107,7 @@ export class Auth {
 
   #forget(revoked: readonly string[]): void {
     this.#forgotten++;
-    // Splits each reported text, because one text contains all subjects that were revoked together.
+    // Subjects that were revoked together are reported in one text, separated by spaces.
     const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       this.#memories.clear();
@@ -147,7 +145,7 @@ export class Auth {
     this.#epoch = result.epoch;
     this.#incarnation = result.incarnation;
     this.#leaseUntil = sent + limits.auth_lease_ms;
-    // Acknowledges the new epoch immediately, because the call that revokes a token waits for this acknowledgement.
+    // Acknowledges the new epoch immediately, because the revoking call waits for this acknowledgement.
     if (moved) await this.#renewOnce();
   }
 
@@ -161,7 +159,8 @@ export class Auth {
   }
 
   /**
-   * Waits until a running renewal ends, and then renews again. The running renewal may have started before the hint.
+   * Renews the lease once more after a running renewal, because the running renewal may have started before the hint
+   * arrived.
    */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
@@ -216,8 +215,8 @@ export class Auth {
   }
 
   /**
-   * Replaces the hash of a token with a hash under the first pepper, in the background. If the replacement fails, the
-   * token stays valid, and the next use of the token tries again.
+   * Hashes a token again under the first pepper and replaces the stored hash, in the background. If this fails, the
+   * token stays valid, and its next use tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
     const { db, secrets } = this.#context;
@@ -238,11 +237,11 @@ export class Auth {
     const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
     const valid = 'tokens' in value ? value.tokens : [value.token];
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
-    // Rejects the tokens of suspended owners, but does not remove these tokens.
+    // The tokens of suspended owners are rejected but not removed.
     if (pepper < 0 || value.state !== undefined) return null;
     if ('tokens' in value) this.#tokenUse.note(secrets.lookup(token));
-    // Replaces the hashes of people's tokens only. Key rotation replaces the hashes of bots' tokens, because the
-    // rotation can decrypt these tokens.
+    // Only the hashes of people's tokens are replaced here. Key rotation replaces the hashes of bots' tokens, because
+    // it can decrypt these tokens.
     if (pepper > 0 && 'tokens' in value) this.#moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === this.#forgotten) this.#remember(token, kind, value);
     return value;
@@ -285,7 +284,10 @@ export class Auth {
     ]);
   }
 
-  /** Returns the bot of a token, or null if the token is not valid. Returns a promise only if the bot is not cached. */
+  /**
+   * Returns the bot with this token, or null if the token is not valid. Returns a promise only if the bot is not
+   * cached.
+   */
   bot(token: string): Known<Bot> {
     return this.#resolve(token, 'bot') as Known<Bot>;
   }
@@ -303,11 +305,11 @@ export class Auth {
   }
 
   /**
-   * Returns the person of a token from an external issuer. Calls `resolve` for tokens that are not cached, and caches
+   * Returns the person with this token from an external issuer. If the token is not cached, calls `resolve` and caches
    * the result, at most until the token expires.
    */
   external(token: string, resolve: External): Known<User> {
-    // Hashes external tokens, so that the cache keys have a fixed size even if tokens are long.
+    // The cache key is a hash, so that it has a fixed size even for long tokens.
     const key = createHash('sha256').update(token).digest('base64');
     const memory = this.#memories.get(key);
     if (memory !== undefined && this.#fresh(memory, this.#context.time.monotonic()))
@@ -316,8 +318,8 @@ export class Auth {
   }
 
   /**
-   * Returns the bot with this id, or null if there is none. Returns a promise only if the bot is not cached. Renaming a
-   * bot clears the cache of every node before the renaming call returns.
+   * Returns the bot with this id, or null if there is none. Returns a promise only if the bot is not cached. A call
+   * that renames a bot waits until the bot is removed from the cache of every node.
    */
   botById(id: number): Known<Bot> {
     const memory = this.#bots.get(id);
@@ -328,7 +330,7 @@ export class Auth {
 
   /**
    * Revokes all tokens of these subjects. The caller must already have committed the change. Resolves when each node
-   * has acknowledged the epoch or its lease has expired. No node accepts the tokens after that. Several subjects share
+   * has acknowledged the epoch or its lease has expired. Afterwards no node accepts the tokens. Several subjects share
    * one epoch and one wait.
    */
   async revoke(...subjects: readonly Subject[]): Promise<void> {
@@ -336,8 +338,8 @@ export class Auth {
     const raised = await this.#context.scripts.call('auth/revoke', 0, this.#at, {
       subjects: subjects.join(' '),
     });
-    // Waits after a data loss. Redis lists a node again only after the node has renewed its lease. A node that is
-    // missing from the list may therefore still have a valid lease.
+    // After Redis lost data, waits until every lease has expired. Redis lists a node again only when the node renews
+    // its lease, so a missing node may still have a valid lease.
     if (this.#ageOf(raised.incarnation) < leaseMs) {
       await this.#context.time.sleep(leaseMs);
       return;
@@ -347,24 +349,23 @@ export class Auth {
     const pending = (gone: readonly string[]) =>
       scripts.call('auth/pending', 0, this.#at, { ...raised, gone });
     const first = await pending([]);
-    // The latest time at which a lease can end. A node that still caches the token must have sent its last renewal
-    // before this moment.
+    // The latest time at which a lease can end that was renewed before the revocation.
     const deadline = time.monotonic() + leaseMs;
     for (let left = first.pending; left > 0; left = (await pending([])).pending) {
       if (time.monotonic() < deadline) {
         await time.sleep(10);
         continue;
       }
-      // If a node's entry has not changed for the duration of a lease, the node has no lease.
+      // Removes the nodes whose entries have not changed for the duration of a lease. They have no lease any more.
       await pending(first.late);
       return;
     }
   }
 
   /**
-   * Runs a change that limits the rights of a subject's tokens, then revokes the tokens. `change` commits in Postgres
-   * and refreshes copies in Redis. If Redis cannot accept revocations, commits nothing. If Redis fails after the
-   * commit, waits until every lease has expired and then throws the error. Error: `unavailable`.
+   * Runs `change`, which limits the rights of a subject's tokens, and then revokes the tokens. `change` commits in
+   * Postgres and refreshes copies in Redis. If Redis cannot accept revocations, commits nothing. If Redis fails after
+   * the commit, waits until every lease has expired and then throws the error. Error: `unavailable`.
    */
   async revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T> {
     await this.#assertRevocable(subject);
@@ -379,8 +380,8 @@ export class Auth {
   }
 
   /**
-   * Calls `listener` when cached data of the subject becomes invalid, for example after a revocation. Returns the
-   * function that unsubscribes.
+   * Calls `listener` when cached data of the subject becomes invalid, for example after a revocation. Returns a
+   * function that removes the listener.
    */
   onForgotten(subject: Subject, listener: () => void) {
     const those = this.#listeners.get(subject) ?? new Set();
@@ -412,8 +413,8 @@ export class Auth {
   }
 
   /**
-   * Returns the state of the cache. `leased` means that the lease is valid, or that it expired because no request came
-   * for limits.auth_idle_ms.
+   * Returns the state of the cache. `leased` is true if the lease is valid, or if it expired only because no request
+   * came for limits.auth_idle_ms.
    */
   get stats() {
     return {

@@ -25,10 +25,10 @@ export interface Rates {
   readonly chat?: Rate | undefined;
   readonly address?: Rate | undefined;
   readonly reader?: Rate | undefined;
-  /** Sign-ups per client address, and in total. */
+  /** Sign-ups from one client address. `sign_ups` limits all sign-ups together. */
   readonly sign_up?: Rate | undefined;
   readonly sign_ups?: Rate | undefined;
-  /** Calls of sign-ins through a provider, per client address. */
+  /** Calls for sign-in through an identity provider, from one client address. */
   readonly sign_in?: Rate | undefined;
 }
 
@@ -40,7 +40,7 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** The calls that this node took from a bucket in advance. */
+/** The calls that this node reserved in a bucket in advance. */
 interface Grant {
   left: number;
   readonly until: number;
@@ -48,20 +48,20 @@ interface Grant {
 }
 
 /**
- * If a rate is fast, each node admits 1 / ownShare of the rate without asking Redis. Calls by moderate callers thus
- * need no round trip.
+ * If a rate is fast, each node admits 1 / ownShare of it without asking Redis. A caller below this share causes no
+ * round trip.
  */
 const ownShare = 10;
 /**
- * A rate counts as fast if it allows at least this many calls per second. For slower rates, calls are counted only in
- * Redis, so these limits are exact.
+ * A rate is fast if it allows at least this many calls per second. Slower rates are exact, because Redis counts every
+ * call.
  */
 const ownRateMin = 10;
-/** The minimum rate of polls, so that a bot with a slow rate can still fetch its updates. */
+/** The minimum rate of polls. A bot whose own rate is slower can still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
-/** A front takes 1 / chunkShare of a bucket from Redis at a time. */
+/** A front reserves 1 / chunkShare of a bucket in Redis at a time. */
 const chunkShare = 100;
-/** How long a node keeps unused calls that it took from Redis, in ms. */
+/** How long a node keeps unused calls that it reserved in Redis, in ms. */
 const spareMs = 1_000;
 
 const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
@@ -75,9 +75,8 @@ export function createFairUse(context: StoreContext, given: Rates, isMember: IsM
 }
 
 /**
- * Counts calls. On each node, a bucket is in one of four states. Depending on the state, the node does one of the
- * following: it refuses calls until a known time, admits calls from its own share, admits calls that it reserved in
- * Redis, or asks Redis for each call.
+ * Counts calls. On each node, a bucket is in one of four states: the node refuses calls until a known time, admits
+ * calls from its own share, admits calls that it reserved in Redis, or asks Redis for each call.
  */
 export class FairUse {
   readonly #context: StoreContext;
@@ -101,7 +100,7 @@ export class FairUse {
     },
   };
   /**
-   * Counts a client's request against its address. Returns undefined if the rate of addresses is unlimited. Error:
+   * Counts a request against the client's address. Returns undefined if addresses have no rate limit. Error:
    * `too_many_requests`.
    */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
@@ -124,8 +123,8 @@ export class FairUse {
   }
 
   /**
-   * Counts a bot's call against the bot and against the chat that the call changes. `weight`, at least one, is the
-   * number of messages that the call creates. Returns undefined when this node admits the call without asking Redis.
+   * Counts a bot's call against the bot, and against the chat that the call changes. `weight` is the number of messages
+   * that the call creates, but at least one. Returns undefined if this node admits the call without asking Redis.
    * Error: `too_many_requests`.
    */
   call(bot: Bot, chat: ChatRef | null, weight: number): Promise<void> | undefined {
@@ -135,22 +134,21 @@ export class FairUse {
       const owned = ofOwner && this.#count(this.#bucket('owner', bot.owner, bot.owner), weight);
       return owned === undefined ? countInChat() : owned.then(countInChat);
     };
-    // Checks the bot's own bucket first, so that rejected calls take nothing from the buckets of the bot's owner and
-    // chats.
+    // Counts against the bot first, so that rejected calls take nothing from the buckets of the owner and the chat.
     const first = ofBot && this.#count(this.#bucket('bot', bot.id, bot.id), weight);
     return first === undefined ? countOthers() : first.then(countOthers);
   }
 
   /**
-   * Counts a poll. Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`.
+   * Counts a poll. Polls have the bot's rate for calls, or `pollsMin` if that rate is slow. Error: `too_many_requests`.
    */
   poll(bot: Bot): Promise<void> | undefined {
     return this.#rates.poll && this.#count(this.#bucket('poll', bot.id, bot.id), 1);
   }
 
   /**
-   * Counts a person's call against the person and against the chat that the call changes. Each person has a separate
-   * bucket per chat, so that people and bots do not use up each other's calls. Error: `too_many_requests`.
+   * Counts a person's call against the person, and against the chat that the call changes. Each person has a separate
+   * bucket for each chat, so that people and bots do not use up each other's calls. Error: `too_many_requests`.
    */
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined {
     const { person, chat: inChat } = this.#rates;
@@ -162,22 +160,23 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /** Counts a request for the public page of a post against the client address. Error: `too_many_requests`. */
+  /** Counts a request for a post's public page against the client address. Error: `too_many_requests`. */
   reader(address: string): Promise<void> | undefined {
     return this.#rates.reader && this.#countAddress('reader', address);
   }
 
   /**
-   * Counts a sign-up against the client address and against all sign-ups. If the sign-up creates no account, call the
-   * returned function. This function removes the sign-up from the count of all sign-ups, but not from the count of the
-   * client address. Otherwise anyone could try usernames without a limit. Error: `too_many_requests`.
+   * Counts a sign-up against the client address, and against all sign-ups together. Returns a function to call if the
+   * sign-up creates no account. This function undoes only the count of all sign-ups. The count of the address stays,
+   * because otherwise anyone could try usernames without a limit. Error: `too_many_requests`.
    */
   async signUp(address: string): Promise<() => Promise<void>> {
     const { sign_up: ofAddress, sign_ups: ofAll } = this.#rates;
-    // Counts against the address first, so that refused calls of one address use up no sign-ups of other addresses.
+    // Counts against the address first, so that rejected sign-ups from one address use up no sign-ups of other
+    // addresses.
     if (ofAddress) await this.#countAddress('sign_up', address);
     if (ofAll === undefined) return async () => undefined;
-    // Always asks Redis, and remembers no wait, because another sign-up may be removed from the count again.
+    // Always asks Redis and remembers no wait, because a failed sign-up may soon be subtracted from the count.
     const all: Bucket = { kind: 'sign_ups', name: 'sign_ups', partition: 0 };
     const wait = await this.#send(all, 1);
     if (wait > 0) this.#refuse(all.kind, wait);
@@ -186,12 +185,12 @@ export class FairUse {
     };
   }
 
-  /** Counts a call of a sign-in through a provider. Error: `too_many_requests`. */
+  /** Counts a call for sign-in through an identity provider. Error: `too_many_requests`. */
   signIn(address: string): Promise<void> | undefined {
     return this.#rates.sign_in && this.#countAddress('sign_in', address);
   }
 
-  /** Counts additional calls for a call that counts as several calls. Error: `too_many_requests`. */
+  /** Adds `calls` to the count for a call that counts as several calls. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
@@ -207,8 +206,8 @@ export class FairUse {
   }
 
   /**
-   * Counts a bot's call against a chat. A bot that is not in the chat gets a separate bucket. Otherwise any bot could
-   * use up the calls of any chat.
+   * Counts a bot's call against a chat. A bot that is not in the chat has its own bucket, so that it cannot use up the
+   * chat's calls.
    */
   #countInChat(bot: Bot, chat: ChatRef, weight: number): Promise<void> | undefined {
     const name = chatText(chat);
@@ -241,9 +240,9 @@ export class FairUse {
   }
 
   /**
-   * Returns how long a call must wait in ms, or undefined if this node admits the call without asking Redis.
-   * Simultaneous calls share one request to Redis. If each call sent its own request, each call would reserve a whole
-   * chunk, and the calls together would empty the bucket.
+   * Returns how many ms a call must wait, or undefined if this node admits the call without asking Redis. Concurrent
+   * calls share one request to Redis. If each sent its own request, each would reserve a whole chunk, and together they
+   * would empty the bucket.
    */
   #take(bucket: Bucket, weight: number, now: number): Promise<number> | undefined {
     if (this.#takeOwn(bucket, weight, now)) return undefined;
@@ -267,7 +266,10 @@ export class FairUse {
     return true;
   }
 
-  /** Takes calls in Redis, or gives calls back if `count` is negative. Returns how long the caller must wait in ms. */
+  /**
+   * Takes calls from the bucket in Redis, or gives calls back if `count` is negative. Returns how many ms the caller
+   * must wait.
+   */
   async #send({ kind, name, partition }: Bucket, count: number): Promise<number> {
     const { scripts, keys } = this.#context;
     const { calls, seconds } = this.#rates[kind] as Rate;

@@ -1,8 +1,8 @@
 /**
- * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. Redis
- * stores the counts, which all nodes share. While an address must wait, a node that knows about the wait answers
- * without asking Redis or Postgres. Calls with cached tokens skip this check. For other tokens, each slowed address is
- * allowed a few lookups per minute.
+ * Slows down client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. The
+ * counts are in Redis, so all nodes share them. While an address must wait, a node that knows this answers without
+ * asking Redis or Postgres. Calls with cached tokens skip this check. For other tokens, each slowed address is allowed
+ * a few lookups per minute.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -26,7 +26,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** Formerly valid tokens in plain text. They are kept only in the memory of this process. */
+  /** Tokens that were valid in the past, in plain text. Kept only in the memory of this process. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   #asking = 0;
@@ -63,8 +63,8 @@ export class Guesses {
   }
 
   /**
-   * Returns whether the token was ever valid. Slowed addresses have a limited number of such lookups, so that they do
-   * not slow down Postgres for other clients.
+   * Returns whether the token was ever valid. A slowed address may cause only a limited number of such lookups, so that
+   * Postgres stays fast for other clients.
    */
   async #existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;
@@ -72,8 +72,8 @@ export class Guesses {
     if (!patient && this.#asking >= limits.guess_questions_max) return false;
     this.#asking++;
     try {
-      // While Postgres is unreachable, assumes that the token existed. Slowing down a legitimate client would be worse
-      // than missing a guess.
+      // While Postgres is unreachable, assumes that the token was valid in the past. Slowing down a legitimate client
+      // would be worse than not counting a guess.
       const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {

@@ -1,4 +1,4 @@
-/** Revokes leaked tokens immediately. Records their owners and where the tokens were found (behaviour §13). */
+/** Revokes leaked tokens immediately. Records whose tokens they were and where they were found (behaviour §13). */
 
 import * as rows from '../../postgres/accounts/leaks.js';
 import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../../rules/token.js';
@@ -15,7 +15,7 @@ export interface FoundToken {
 
 export type Leaks = ReturnType<typeof createLeaks>;
 
-/** Returns the host and path of a URL, or a file path, with tokens masked. */
+/** Returns the host and path of a URL, or the path of a file. Masks tokens in it. */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;
@@ -29,7 +29,7 @@ const partSize = 1_000;
 const partsAtOnce = 2;
 
 /**
- * Handles several groups of tokens in parallel, so that this process and Postgres work at the same time. Each
+ * Handles several groups of tokens in parallel, so that this process and Postgres work at the same time and each
  * transaction stays short.
  */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
@@ -49,9 +49,9 @@ export function createLeaks(
 ) {
   return {
     /**
-     * Revokes all valid tokens in this list: blocks a bot's token until the bot gets a new token, and removes people's
-     * tokens. Afterwards no node accepts any of these tokens. For each token, returns whether it is or was a token of
-     * this installation. Accepts at most ruleLimits.leak_reports_max tokens.
+     * Revokes all valid tokens in the list. A bot's token is blocked until the bot gets a new token. A person's token
+     * is removed. Afterwards no node accepts any of these tokens. Returns for each token whether this installation ever
+     * issued it. Accepts at most ruleLimits.leak_reports_max tokens.
      */
     async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {
       const texts = [...new Set(found.map(({ token }) => token))];
@@ -76,8 +76,8 @@ export function createLeaks(
       const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
       for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
-      // Also revokes tokens that an earlier call blocked or removed, because that call may have failed before it
-      // reached all nodes.
+      // Includes tokens that an earlier call blocked or removed, because that call may have failed before it reached
+      // all nodes.
       const hits = [...known].map((at) => owners[at] as TokenOwner);
       const idsOf = (kind: TokenKind) => [
         ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),

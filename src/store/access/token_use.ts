@@ -1,6 +1,6 @@
 /**
- * Records the last day on which a person's token was used. Each node records a token once per day, without delaying
- * calls. If recording fails, it is not repeated, so some days may be missing.
+ * Records the last day on which each of a person's tokens was used. Each node records a token once per day, without
+ * delaying calls. A failed recording is not repeated, so some days may be missing.
  */
 import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
@@ -12,8 +12,8 @@ export type TokenUse = ReturnType<typeof createTokenUse>;
 const day_ms = 86_400_000;
 
 /**
- * Records the use of tokens. If Postgres is unreachable or too many tokens are pending, a later lookup records the
- * use.
+ * Records the use of tokens. If Postgres is unreachable or too many tokens are pending, the next lookup of the token
+ * records its use.
  */
 export function createTokenUse(db: Sql, time: Time) {
   const noted = new Set<string>();
@@ -35,7 +35,7 @@ export function createTokenUse(db: Sql, time: Time) {
   }
 
   return {
-    /** Records a use. Called where a token is looked up anyway. `lookup` is the token's digest. */
+    /** Records the use of a token. Call this where the token is looked up. `lookup` is the token's digest. */
     note(lookup: Buffer) {
       const day = Math.floor(time.now() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();

@@ -1,6 +1,6 @@
 /**
- * Limits the bytes that a person and their bots together may upload per day and store in total. The limits apply to all
- * nodes together.
+ * Limits how many bytes a person and their bots together may upload per day and store in total. All nodes share the
+ * limits.
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/stored_files.js';
@@ -30,13 +30,13 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       await takeCalls(context, 'upload', owner, { calls, intervalUs: day_us / calls, count });
     },
     /**
-     * Counts a file before it is stored. A file smaller than limits.stored_file_bytes_min counts as
-     * limits.stored_file_bytes_min bytes. While Postgres is unreachable, counts nothing, so that only the daily limit
-     * applies. Error: `too_much_stored`.
+     * Counts a file before it is stored. A smaller file counts as limits.stored_file_bytes_min bytes. While Postgres is
+     * unreachable, only the daily limit applies. Error: `too_much_stored`.
      */
     async noteStored(owner: number, key: string, bytes: number) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
-      // Counts files even if there is no limit now, because a limit that is set later applies to stored files too.
+      // Counts files even if there is no limit now, because a limit that is set later also applies to files stored
+      // before.
       const max = bytesTotal || Number.MAX_SAFE_INTEGER;
       const fits = await rows.noteStored(db, owner, key, counted, max).catch((error: unknown) => {
         if (error instanceof ApiError && error.kind === 'unavailable') return true;
@@ -45,7 +45,7 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
     /**
-     * Returns whether the file counts against the limit of `owner`. Some files count against no limit. Error:
+     * Returns whether the file counts against the limit of `owner`. Some files count against nobody's limit. Error:
      * `unavailable`.
      */
     isStoredBy: (owner: number, key: string) => rows.isStoredBy(db, owner, key),

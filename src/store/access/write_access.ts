@@ -13,7 +13,7 @@ export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;
-  /** The current usernames of the selected people. Empty for other policies. */
+  /** The current usernames of the people whom the owner selected. Empty for other policies. */
   readonly usernames: readonly string[];
 }
 
@@ -41,13 +41,13 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Copies the policy to Redis. After this call, messages are checked against this policy or a newer policy. */
+    /** Copies the policy to Redis. Afterwards messages are checked against this policy or a newer one. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },
     /**
-     * Copies the policy, and the decision for the chat's person, to Redis. Call this if a script has found that the
-     * policy or the decision is missing under this incarnation. Returns false if the bot does not exist.
+     * Copies the policy to Redis, and whether it admits the person of this chat. Call this if a script reports that one
+     * of the two is missing under the current incarnation. Returns false if the bot does not exist.
      */
     fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),
   };

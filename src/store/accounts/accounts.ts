@@ -40,12 +40,12 @@ type Phase = 'reactions' | 'leave' | 'direct' | 'shared' | 'last';
 
 interface Place {
   readonly phase: Phase;
-  /** The last version of each partition when the account ended. */
+  /** For each partition, the last version at the time when the account ended. */
   readonly marks: readonly number[];
   readonly at: At;
 }
 
-/** The position after a post (partition and number) or a chat. The next step continues there. */
+/** The partition and number of the last handled post, or the last handled chat. The next step continues after it. */
 type At = readonly [number, number];
 
 export interface AccountParts {
@@ -71,8 +71,8 @@ async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>)
 }
 
 /**
- * Runs one step of a removal. Each phase returns the position from which the next step continues, or null at the end of
- * the phase.
+ * Runs one step of a removal. Each phase returns the position at which the next step continues, or null when the phase
+ * is complete.
  */
 class RemovalStep {
   readonly #context: StoreContext;
@@ -135,8 +135,8 @@ class RemovalStep {
   }
 
   /**
-   * Returns two versions for each partition: the last version that the partition assigned, and its first version that
-   * is not yet in Postgres.
+   * Returns two versions for each partition: its last assigned version, and its first version that is not yet in
+   * Postgres.
    */
   #journals() {
     const { scripts, keys } = this.#context;
@@ -154,7 +154,7 @@ class RemovalStep {
   }
 
   /**
-   * Deletes the kept updates that the person caused. Returns false if the time ran out before all updates were deleted.
+   * Deletes stored updates that the person caused. Returns false if the time ran out before all of them were deleted.
    */
   async #eraseKept(): Promise<boolean> {
     for (const { db } of holding(this.#context.shards))
@@ -253,8 +253,8 @@ class RemovalStep {
   }
 
   /**
-   * Erases messages of a chat, newest first, if their id is below `before` and their sender matches `which`. Returns
-   * the value of `before` for the next step, or 0 if no messages are left.
+   * Erases messages of a chat, newest first, whose ids are below `before` and whose sender matches `which`. Returns the
+   * value of `before` for the next step, or 0 if no messages are left.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
     const { history, erase } = this.#parts;
@@ -262,7 +262,7 @@ class RemovalStep {
       const page = (await history.list(chat, from, ruleLimits.messages_batch_max)) ?? [];
       const own = page.filter(({ record }) => which(record.sender));
       if (own.length > 0) await erase(chat, own);
-      // Continues after an empty page, because a page is empty if all its messages were deleted.
+      // An empty page does not mean the end, because all messages of the page may have been deleted.
       from = page.at(-1)?.id ?? (await this.#belowEmpty(chat, from));
       if (from <= 1) return 0;
       if (this.#isOver()) return from;
@@ -284,8 +284,8 @@ export class Accounts {
   readonly #onError: (error: unknown) => void;
 
   /**
-   * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
-   * use `rawDb`.
+   * Steps that must run again on a retry use `rawDb`. It bypasses the wrapper that runs each transaction only once per
+   * request.
    */
   constructor(
     context: StoreContext,
@@ -300,9 +300,10 @@ export class Accounts {
   }
 
   /**
-   * Deletes an account permanently. Afterwards no node accepts the person's tokens. The person's event streams are
-   * closed. The person's bots are deleted, and nobody can write to them. The remaining data is removed within
-   * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
+   * Deletes an account permanently. Afterwards no node accepts the person's tokens, and the person's event streams are
+   * closed. The person's bots are deleted, and nobody can write to them. Removes the remaining data within
+   * limits.account_removal_ms_max. If this time is not enough, `continueRemoval` removes the rest. Error:
+   * `user_not_found`.
    */
   async end(user: number): Promise<void> {
     const { control, auth, chats, identities, removal } = this.#parts;
@@ -323,19 +324,21 @@ export class Accounts {
         more = step !== null && !step.over && step.restMs === 0;
       }
     } catch (error) {
-      // Only reports the error. The account has already ended, and the flushers continue the removal.
+      // Only reports the error, because the account has already ended and the flushers continue the removal.
       this.#onError(error);
     }
   }
 
-  /** Runs the steps after the commit. Each step can be repeated. */
+  /** Runs the steps that follow the commit. Each step can be repeated. */
   async follow(user: number): Promise<void> {
     await this.#forget(user);
     await this.#parts.auth.revoke(`user:${user}`);
     await forgetPersonDrafts(this.#context, user);
   }
 
-  /** Continues the oldest pending removal for up to limits.retention_piece_ms. Returns null if none is pending. */
+  /**
+   * Continues the oldest pending removal for up to limits.retention_piece_ms. Returns null if no removal is pending.
+   */
   async continueRemoval(): Promise<Removed | null> {
     const step = await this.#take(null);
     return step && { removed: step.over ? 1 : 0, more: step.over || step.restMs === 0 };
@@ -347,8 +350,8 @@ export class Accounts {
   }
 
   /**
-   * Runs one step of the pending removal of `only`, or of the oldest pending removal. Returns null if no removal is
-   * pending.
+   * Runs one step of the pending removal of the person `only`, or of the oldest pending removal. Returns null if no
+   * removal is pending.
    */
   async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
     let taken: number | undefined;
@@ -356,7 +359,7 @@ export class Accounts {
     try {
       const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
         taken = user;
-        // Creates a new step each time, because Postgres may run this transaction again after a rollback.
+        // Creates a new step in each attempt, because Postgres may run this transaction again after a rollback.
         step = new RemovalStep(this.#context, this.#parts, sql, user);
         return step.run(place);
       });

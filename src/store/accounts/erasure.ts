@@ -11,8 +11,8 @@ export interface Erased {
 }
 
 /**
- * Erases up to limits.messages_batch_max messages in a chat in one step, together with their posts. Clients that show
- * the chat reload it. Messages younger than `ageMs` stay in Redis. Returns the number of erased messages. Error:
+ * Erases up to limits.messages_batch_max messages of a chat and their posts in one step. Clients that show the chat
+ * reload it. Messages younger than `ageMs` stay in Redis. Returns the number of erased messages. Error:
  * `chat_not_found`.
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;

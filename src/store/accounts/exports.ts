@@ -1,5 +1,6 @@
 /**
- * Loads a person's data for the export, page by page (behaviour §14). Leaves out everything that other calls return.
+ * Loads a person's data for the export, page by page (behaviour §14). Omits the data that the person can get with other
+ * calls.
  */
 
 import * as rows from '../../postgres/accounts/exports.js';
@@ -52,8 +53,8 @@ export function createExports(context: StoreContext) {
     );
   return {
     /**
-     * Starts an export. Error: `too_many_requests` for more than limits.exports_in_interval_max exports in
-     * limits.export_interval_ms.
+     * Starts an export. Error: `too_many_requests` if the person starts more than limits.exports_in_interval_max
+     * exports in limits.export_interval_ms.
      */
     begin: (user: number) =>
       takeCalls(context, 'export', user, {
@@ -61,7 +62,7 @@ export function createExports(context: StoreContext) {
         intervalUs: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
       }),
     facts: (user: number) => rows.loadFacts(db, user),
-    /** Loads a read mark. `chat` is the id under which the person sees the chat. */
+    /** Loads how far the person has read a chat. `chat` is the id under which the person sees the chat. */
     readMark: (user: number, chat: number) => rows.loadReadMark(db, user, chat),
     notices: (user: number): AsyncIterable<rows.NoticeFact> =>
       paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),

@@ -1,4 +1,4 @@
-/** Maps the subjects of an identity provider to people. The settings allow one issuer at a time. */
+/** Maps subjects of the identity provider to people. The settings allow one issuer at a time. */
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/identities.js';
@@ -14,7 +14,10 @@ export type Identities = ReturnType<typeof createIdentities>;
 
 export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth) {
   const { db, keys, issuer } = context;
-  /** Returns the digest of a subject. Keys contain this digest, because subjects come from outside and may be long. */
+  /**
+   * Returns the digest of a subject. Keys contain the digest instead of the subject, because subjects come from outside
+   * and may be long.
+   */
   const digestOf = (of: string, subject: string) =>
     createHash('sha256')
       .update(JSON.stringify([of, subject]))
@@ -29,16 +32,15 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
 
   return {
     /**
-     * Returns the person with this subject, or null if the subject is unknown. Must be fast, because calls wait for the
-     * result.
+     * Returns the person with this subject, or null if the subject is unknown. Must be fast, because calls wait for it.
      */
     async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
     },
     /**
-     * Returns the person with this subject, or creates a new person. `signsUp` means that the person uses the web
-     * application, so the management bot welcomes the person.
+     * Returns the person with this subject, or creates the person. `signsUp` is true in the web application. The
+     * management bot then welcomes a new person.
      */
     async create(subject: string, user: NewUser, signsUp = false): Promise<rows.FoundPerson> {
       const of = present();
@@ -47,9 +49,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return found;
     },
     /**
-     * Unlinks a person from the current subject. If `subject` is not null, links the person to `subject`. Afterwards no
-     * node accepts the tokens of the previous subject. Errors: `no_identity_provider`, `user_not_found`,
-     * `subject_taken`.
+     * Unlinks a person from the current subject, and links the person to `subject` if it is not null. Afterwards no
+     * node accepts tokens with the previous subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();
@@ -59,8 +60,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       if (former.length > 0) await auth.revoke(`user:${user}`);
     },
     /**
-     * Returns two functions that link a subject to a new person. Call the first function in the transaction that
-     * creates the person, and the second function after the commit. Errors: `no_identity_provider`, `subject_taken`.
+     * Returns two functions that link a subject to a new person. Call the first in the transaction that creates the
+     * person, and the second after the commit. Errors: `no_identity_provider`, `subject_taken`.
      */
     taking(subject: string): {
       readonly within: (sql: Sql, user: number) => Promise<void>;

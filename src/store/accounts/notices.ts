@@ -29,7 +29,7 @@ const passing = (error: unknown): boolean =>
 
 export function createNotices({ db }: StoreContext, store: () => Sending, onError: (e: unknown) => void) {
   /**
-   * Returns a store whose request ids are the same in every attempt on any node. The script of the chat can thus detect
+   * Returns a store that creates the same request ids in every attempt on any node, so that the chat's script detects
    * duplicates (law 4).
    */
   const under = (id: number) => store().under(`notice.${id}`, true);
@@ -42,19 +42,19 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
       await under(id).messages.send(chat, sender, message);
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'cant_initiate') throw error;
-      // Opens a chat only if none exists, because opening a chat also unblocks the bot.
+      // Opens the chat only if it does not exist, because opening a chat also unblocks the bot.
       await store().chats.openDirect(bot.id, user);
       await under(id).messages.send(chat, sender, message);
     }
   }
 
   return {
-    /** Queues a notice in the caller's transaction. Modules in `postgres/` call `notifyPerson` directly. */
+    /** Queues a notice in the caller's transaction. Modules in `postgres/` call `notifyPerson` directly instead. */
     tell: notifyPerson,
     /**
-     * Sends due notices as messages of `bot` in direct chats. Opens a chat if necessary. If the person has blocked the
-     * bot, the notice is not sent but counts as sent. Calls `profile` only if notices are due. Calls `write` for the
-     * text of a notice. Returns the number of due notices.
+     * Sends due notices as messages from the management bot in direct chats. Opens a chat if necessary. A notice to a
+     * person who has blocked the bot is not sent but counts as sent. Calls `profile`, which returns the bot's profile,
+     * only if notices are due. Calls `write` for the text of a notice. Returns the number of due notices.
      */
     sendDue: (
       profile: () => Promise<Profile>,

@@ -1,4 +1,4 @@
-/** Provides the actions of operators on bots and people (behaviour §14). */
+/** Provides the actions that operators take on bots and people (behaviour §14). */
 import * as seen from '../../postgres/accounts/overseen.js';
 import * as rows from '../../postgres/accounts/oversight.js';
 import { boundStatements } from '../../postgres/messages/search.js';
@@ -13,16 +13,16 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgres/accounts/overseen.js';
 
 export interface FoundAccounts {
-  /** Accounts with exactly this id or username come first. The other accounts follow, newest first. */
+  /** The found accounts, newest first, but those with exactly this id or username come first. */
   readonly accounts: readonly seen.AccountRow[];
-  /** The search continues below this id. 0 if the search is done. */
+  /** The next page has ids below this id. 0 if there is no next page. */
   readonly next: number;
 }
 
 const textsOf = ({ username, name, last_name }: seen.AccountRow): string[] =>
   [username && `@${username}`, name, last_name].filter((text) => text !== null);
 
-/** Returns the id and the username that a search query may stand for. */
+/** Returns the id and the username for which a query of one word may stand. */
 function exactOf(words: readonly string[]) {
   const [word = ''] = words.length === 1 ? words : [];
   return { id: /^\d{1,13}$/.test(word) ? Number(word) : 0, username: word.replace(/^@/, '') };

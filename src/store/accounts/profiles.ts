@@ -1,6 +1,6 @@
 /**
- * Changes the names, avatars and settings of people. A change is committed in Postgres first. Then the copies in Redis
- * are refreshed, and the open windows of the person and of the person's chats of two people are told.
+ * Changes people's names, avatars and settings. First commits the change in Postgres. Then refreshes the copies in
+ * Redis, and notifies the open windows of the person and of the people with whom the person has a chat of two.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';
@@ -15,7 +15,7 @@ import { piecesOf } from '../core/groups.js';
 import { directChat, sharedChat } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** How many chats are updated at the same time after a change of a name or avatar. */
+/** How many chats are updated in parallel after a change of a name or avatar. */
 const side_by_side = 10;
 
 async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>): Promise<void> {
@@ -29,19 +29,19 @@ export function createProfiles(
   chats: Pick<Chats, 'refresh'>,
 ) {
   const { db } = context;
-  /** Makes every node use the stored values of a person, and tells the person's windows. */
+  /** Makes every node use the stored values of a person, and notifies the person's windows. */
   async function renew(id: number): Promise<void> {
     await control.refresh('user', id);
     // Clears the person from the caches of all nodes, because the cached record contains the language and the name.
     await auth.revoke(`user:${id}`);
     await tellProfile(context, id);
   }
-  /** Tells the windows of the other person of each chat, but at most `profile_chats_max` people. */
+  /** Notifies the windows of the other person in each chat, but of at most `profile_chats_max` people. */
   const tellPeople = (people: readonly rows.ChatWithPerson[]) =>
     inTurn(people.slice(0, limits.profile_chats_max), ({ chat, other }) =>
       tellSettings(context, other, sharedChat(chat)),
     );
-  /** Updates the copies of chats that contain the name, but at most `profile_chats_max` of each kind. */
+  /** Updates the copies of the name in chats, but in at most `profile_chats_max` chats of each kind. */
   async function showName(id: number, { direct, people }: rows.ChatsWithName): Promise<void> {
     const most = limits.profile_chats_max;
     await inTurn(people.slice(0, most), ({ chat }) => chats.refresh(sharedChat(chat)));
@@ -50,7 +50,7 @@ export function createProfiles(
   }
   return {
     /**
-     * Changes a person. Afterwards every node uses the new values. Call `takeChange` before a change of the name.
+     * Changes a person. Afterwards every node uses the new values. Before a change of the name, call `takeChange`.
      * Error: `user_not_found`.
      */
     async change(id: number, change: rows.UserChange): Promise<User> {

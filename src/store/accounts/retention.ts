@@ -28,8 +28,8 @@ import type { Erase } from './erasure.js';
 
 export interface AgedFiles {
   /**
-   * Lists files with keys after the given key ('' for the start), sorted by key. Returns fewer than `limit` only at
-   * the end.
+   * Lists files whose keys come after the given key ('' for the start), sorted by key. Returns fewer than `limit` files
+   * only at the end of the list.
    */
   list(
     after: string,
@@ -43,7 +43,7 @@ export interface Removed {
   readonly more: boolean;
 }
 
-/** A position: after `message` of the chat, or after the whole chat if `message` is 0. */
+/** A position in a table: after `message` of the chat, or after the whole chat if `message` is 0. */
 interface Place {
   readonly table: string;
   readonly chat: number;
@@ -59,20 +59,20 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** A partition. `span` is set if all messages of the partition are too old, so that the partition can be dropped. */
+/** A partition of the table in Postgres. `span` is set if all its messages are too old, so that it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** Runs one step. After its time limit, the step stops at the next message. */
+/** Runs one step. When its time is over, the step stops before the next message. */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
   readonly #erase: Erase;
   /**
-   * Returns whether a chat belongs to this shard. The shard may still have rows of a partition that was moved to
-   * another shard.
+   * Returns whether a chat belongs to this shard. The shard may still have the chat's rows although the chat has moved
+   * to another shard.
    */
   readonly #isOwn: (chat: number) => boolean;
   readonly #time: Time;
@@ -103,16 +103,16 @@ class MessageStep {
   }
 
   /**
-   * Returns the partitions to clean up, sorted by name. Either all messages of such a partition are too old, or the
-   * partition contains more days than it should.
+   * Returns the Postgres partitions to clean up, sorted by name: those with only old messages, and those that cover
+   * more days than a partition now should.
    */
   async #agedPartitions(): Promise<Aged[]> {
     const ageMs = this.#ageMs;
     const { spans, now } = await readSpans(this.#shard.pool, { table: 'messages' });
     const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
     const found = spans.flatMap((span): Aged[] => {
-      // Drops a partition only if both clocks show that it is too old, because a drop cannot be undone and one clock
-      // may be wrong.
+      // Drops a Postgres partition only if the clocks of Petrel and Postgres both show that it is too old. A drop
+      // cannot be undone, and one clock may be wrong.
       if (isPast(span, Math.min(now, this.#time.now()), ageMs)) return [{ table: span.name, span }];
       return span.to - span.from > days && span.from * day_ms <= this.#time.now() - ageMs
         ? [{ table: span.name }]
@@ -127,8 +127,8 @@ class MessageStep {
     const left = at.pins ? await this.#erasePins(at) : at;
     if (left !== null) return left;
     const count = await rows.estimateRows(this.#shard.db, span.name);
-    // Leaves a locked partition to the next pass, because waiting for the lock would block all other queries on the
-    // table.
+    // Skips a locked Postgres partition until the next pass, because waiting for the lock would block all other queries
+    // on the table.
     if (await dropSpan(this.#shard.pool, 'messages', span)) this.removed += count;
     return null;
   }
@@ -161,8 +161,8 @@ class MessageStep {
   }
 
   /**
-   * Erases old messages in a partition that also has younger messages. Returns the position at which to continue, or
-   * null at the end.
+   * Erases the old messages in a Postgres partition that also has younger messages. Returns the position at which to
+   * continue, or null at the end.
    */
   async #eraseIn(place: Place): Promise<Place | null> {
     let at = place.message > 0 ? await this.#eraseChat(place) : place;
@@ -171,7 +171,7 @@ class MessageStep {
       const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
       for (const row of chats) {
         const isDue = this.#isDue(row);
-        // Stops before this chat, so that the next step starts with this chat.
+        // Returns the position before this chat, so that the next step starts with this chat.
         if (isDue && this.#isOver()) return at;
         at = { ...at, chat: row.chat_id, user: row.user_id };
         if (isDue) at = await this.#eraseChat(at);
@@ -200,7 +200,7 @@ class MessageStep {
       if (this.#isOver()) return from;
       const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
       const oldest = Math.floor((this.#time.now() - this.#ageMs) / 1_000);
-      // Stops at the first message that is not too old. Within a chat, messages with greater ids are newer.
+      // Stops at the first message that is not too old, because the following messages of the chat are newer.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
@@ -225,7 +225,7 @@ class MessageStep {
     }
   }
 
-  /** Erases messages in a chat. Returns false if the chat was deleted together with a person's account. */
+  /** Erases messages in a chat. Returns false if the chat no longer exists because a person's account was deleted. */
   async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
@@ -248,10 +248,10 @@ export class Retention {
   }
 
   /**
-   * Removes messages older than `ageMs`, together with their pins and reactions. Works for up to
-   * limits.retention_piece_ms per shard. Drops a partition when all its messages are too old. Counts the messages of a
-   * dropped partition by Postgres's estimate. Returns null if another process is already removing messages, or if the
-   * last pass ended less than limits.retention_interval_ms ago.
+   * Removes messages older than `ageMs`, and their pins and reactions. Works for up to limits.retention_piece_ms per
+   * shard. Drops a Postgres partition when all its messages are too old, and then counts its messages by Postgres's
+   * estimate. Returns null if another process is already removing messages, or if the last pass ended less than
+   * limits.retention_interval_ms ago.
    */
   async messages(ageMs: number): Promise<Removed | null> {
     const steps = await Promise.all(holding(this.#context.shards).map((shard) => this.#stepIn(shard, ageMs)));
@@ -272,15 +272,15 @@ export class Retention {
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // Adds the missing table to a position that an earlier release stored.
+      // A position that an earlier release stored has no table. Adds it.
       (_, place) => step.run({ ...beginOf(''), ...place }),
     );
     return done && { removed: step.removed, more: !done.over };
   }
 
   /**
-   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots, current photos of
-   * chats, and files in sets of stickers and in scheduled posts.
+   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps bots' pictures, current chat photos, and
+   * the files of sticker sets and scheduled posts.
    */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db, time } = this.#context;
@@ -291,7 +291,7 @@ export class Retention {
       const over = found.length < max;
       const end = over ? null : (found.at(-1)?.key ?? null);
       const listed = new Set(found.map(({ key }) => key));
-      // These files were counted but never written, so they are not in the list of stored keys.
+      // The files that were counted but never written. They are not in the list of stored keys.
       const unwritten = await loadUnwritten(sql, ageMs, { after, end }, [...listed], max);
       const old = found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key);
       const aged = [...old, ...unwritten].sort();
@@ -300,7 +300,7 @@ export class Retention {
       let place = after;
       for (const key of aged.filter((key) => !kept.has(key))) {
         if (time.monotonic() > until) return { place, over: false };
-        // Checks again, because a bot may have put an old file into a set since the batch was checked.
+        // Checks again, because a bot may have added an old file to a sticker set in the meantime.
         const isFree = (await rows.picturesAmong(sql, [key])).size === 0;
         if (isFree && (await remove(key)) && listed.has(key)) removed++;
         place = key;

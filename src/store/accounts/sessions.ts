@@ -1,4 +1,4 @@
-/** Manages the sessions of people. A session is a token that a sign-in issued (decision 0082). */
+/** Manages people's sessions. A session is a token that was issued at a sign-in (decision 0082). */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/sessions.js';
 import { takePiece } from '../../postgres/messages/retention.js';
@@ -12,7 +12,7 @@ import type { Removed } from './retention.js';
 export type Sessions = ReturnType<typeof createSessions>;
 
 export function createSessions({ db, secrets, random }: StoreContext, control: ControlCopies, auth: Auth) {
-  /** Removes sessions. Afterwards no node accepts their tokens. Returns the number of removed sessions. */
+  /** Removes sessions. Afterwards no node accepts their tokens. Returns how many were removed. */
   const remove = (user: number, which: rows.SessionsEnded) =>
     auth.revoking(`user:${user}`, async () => {
       const removed = await rows.removeSessions(db, user, which);
@@ -21,8 +21,8 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
     });
   return {
     /**
-     * Starts a session and returns its token. If there are too many sessions, ends the session that has been unused for
-     * the longest time. Error: `user_not_found`.
+     * Starts a session and returns its token. If the person has too many sessions, first ends the one that has been
+     * unused for longest. Error: `user_not_found`.
      */
     async start(user: number, agent: string): Promise<string> {
       const token = makeToken('user', user, random.bytes(32));
@@ -32,7 +32,7 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
       if (removed) await auth.revoke(`user:${user}`);
       return token;
     },
-    /** Returns the sessions, newest first. `token` is the token with which the call is made. */
+    /** Returns the person's sessions, newest first. `token` is the caller's token and marks the current session. */
     list: (user: number, token: string) => rows.loadSessions(db, user, secrets.lookups(token)),
     /**
      * Ends sessions that were not used for `days`, in steps. Returns null if another process is already ending
@@ -61,7 +61,7 @@ export function createSessions({ db, secrets, random }: StoreContext, control: C
       const sessions = await rows.loadSessions(db, user, own);
       if (sessions.some(({ is_current }) => is_current)) await remove(user, { own });
     },
-    /** Ends all sessions except the session with this token. Returns the number of ended sessions. */
+    /** Ends all sessions except the one with this token. Returns how many were ended. */
     endOthers: (user: number, token: string) => remove(user, { except: secrets.lookups(token) }),
   };
 }

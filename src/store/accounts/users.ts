@@ -14,8 +14,8 @@ export type { NewUser } from '../../postgres/accounts/users.js';
 export type Users = ReturnType<typeof createUsers>;
 
 /**
- * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
- * use `rawDb`.
+ * Steps that must run again on a retry use `rawDb`. It bypasses the wrapper that runs each transaction only once per
+ * request.
  */
 export function createUsers(
   context: StoreContext,
@@ -27,8 +27,8 @@ export function createUsers(
   const { db, secrets } = context;
   const newToken = (id: number) => makeToken('user', id, context.random.bytes(32));
   /**
-   * Issues a token and returns it in plain text. If an earlier attempt of the call already added the token, replaces
-   * the secret of the token, because Postgres has only its digest.
+   * Issues a token and returns it in plain text. If an earlier attempt of this call already added the token, replaces
+   * its secret. Postgres has only the digest of the earlier secret, so the secret itself is lost.
    */
   async function issue(user: number, name: string, on: Database): Promise<{ id: number; token: string }> {
     const token = newToken(user);
@@ -47,8 +47,8 @@ export function createUsers(
     },
     /**
      * Creates a person with a first token. If `subject` is given, links the person to the identity provider. If `agent`
-     * is given, the person is signing up. The token is then a session, and the management bot welcomes the person.
-     * Errors: `username_taken`, `subject_taken`, `no_identity_provider`.
+     * is given, the person is signing up: the token is a session, and the management bot welcomes the person. Errors:
+     * `username_taken`, `subject_taken`, `no_identity_provider`.
      */
     async create(
       user: rows.NewUser,
@@ -63,20 +63,18 @@ export function createUsers(
       const also = linked?.within ?? (agent === undefined ? undefined : welcome);
       const id = await rows.createUser(db, user, lookupFor, agent, also);
       await linked?.after();
-      // Replaces the token if an earlier attempt of this call created the person. The token of that attempt is unknown,
-      // because Postgres has only its digest.
+      // If an earlier attempt of this call created the person, replaces that attempt's token. Postgres has only the
+      // token's digest, so the token itself is lost.
       if (token === '') ({ token } = await issue(id, '', rawDb));
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
     /**
-     * Issues a token. An empty `name` means that the token has no name. Errors: `user_not_found`, `too_many_tokens`,
+     * Issues a token. With an empty `name`, the token has no name. Errors: `user_not_found`, `too_many_tokens`,
      * `token_name_taken`.
      */
     addToken: (id: number, name: string = '') => issue(id, name, db),
-    /**
-     * Returns tokens with ids greater than `after`. The secrets are left out, because only their digests are stored.
-     */
+    /** Returns tokens with ids greater than `after`, without their secrets, because only the digests are stored. */
     tokens: (id: number, after: number, limit: number) => rows.loadUserTokens(db, id, after, limit),
     /** Removes a token. Afterwards no node accepts it. Error: `token_not_found`. */
     async removeToken(id: number, which: { readonly id: number } | { readonly name: string }) {
