@@ -54,8 +54,8 @@ export class Bots extends Transfers {
   readonly #rawDb: Database;
 
   /**
-   * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
-   * use `rawDb`.
+   * Steps that must run again on a retry use `rawDb`. It bypasses the wrapper that runs each transaction only once per
+   * request.
    */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
@@ -75,8 +75,8 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns a bot's profile in this language, or null if the bot never existed. The profile is cached under the node's
-   * lease. A deleted bot still has a profile, because readers of its messages need the profile.
+   * Returns a bot's profile in a language, or null if the bot never existed. The profile is cached under the node's
+   * lease. A deleted bot still has a profile, because its messages are still shown.
    */
   async profile(id: number, language: string | null): Promise<Profile | null> {
     const bot = await this.parts.auth.botById(id);
@@ -84,8 +84,8 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns the bot's current record. A call that waited needs this record, because the record that the call already
-   * has may be outdated.
+   * Returns the bot's current record. Call this after waiting, because the record that the caller already has may be
+   * outdated.
    */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
@@ -121,29 +121,29 @@ export class Bots extends Transfers {
       this.parts.control.refresh('bot', id),
       this.parts.access.refresh(id),
     ]);
-    // Loads the token of the bot that an earlier attempt of this call created.
+    // If an earlier attempt of this call created the bot, loads the token from that attempt.
     if (token === '') token = this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner));
     const lookup = this.context.secrets.lookup(token).toString('base64');
     return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
   }
 
   /**
-   * Returns a token in plain text, and records the access in the audit log. Errors: `bot_not_found`, `not_bot_owner`,
-   * `token_blocked`.
+   * Returns a bot's token in plain text, and records the access in the audit log. Errors: `bot_not_found`,
+   * `not_bot_owner`, `token_blocked`.
    */
   async token(owner: number, id: number): Promise<string> {
     await this.owned(owner, id);
     return this.#opened(id, await rows.showTokenBox(this.#rawDb, id, owner));
   }
 
-  /** Returns the key with which the pages of a bot verify signatures. Errors: `bot_not_found`, `token_blocked`. */
+  /** Returns the key by which a bot's pages verify signatures. Errors: `bot_not_found`, `token_blocked`. */
   async signingToken(id: number): Promise<string> {
     const bot = unlessDeleted(await this.parts.control.read('bot', id)) ?? fail('bot_not_found');
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
   /**
-   * Returns the valid tokens of the given bots that the person owns now. These tokens replace the placeholders in
+   * Returns the valid tokens of those bots in `ids` that the person owns now. These tokens replace the placeholders in
    * messages.
    */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
@@ -152,7 +152,9 @@ export class Bots extends Transfers {
     return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
   }
 
-  /** Replaces a token. Afterwards no node accepts the previous token. Errors: `bot_not_found`, `not_bot_owner`. */
+  /**
+   * Replaces a bot's token. Afterwards no node accepts the previous token. Errors: `bot_not_found`, `not_bot_owner`.
+   */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
     const token = newToken(this.context.random, id);
@@ -165,7 +167,8 @@ export class Bots extends Transfers {
       return replaced;
     });
     if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
-    // A repeated call returns the token that is valid now, if the caller still owns the bot.
+    // If an earlier attempt of this call replaced the token, returns the token that is valid now. The caller must still
+    // own the bot.
     const bot = await this.owned(owner, id);
     return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
   }
@@ -174,7 +177,9 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows the previous texts. */
+  /**
+   * Sets a bot's texts by language. An empty text removes the stored text. Afterwards no node shows the previous texts.
+   */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
@@ -201,8 +206,8 @@ export class Bots extends Transfers {
 
   /**
    * Sets who may write to a bot. Afterwards no node accepts messages from anyone else. `usernames` (without `@`, at
-   * most limits.writers_per_bot_max) are used only for the policy `selected`. The store keeps the ids of the people who
-   * have these usernames now. The owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`,
+   * most limits.writers_per_bot_max) are used only for the policy `selected`. The ids of the people who have these
+   * usernames now are stored. The owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`,
    * `username_not_person`.
    */
   async setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]) {
@@ -212,8 +217,8 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets the inline mode, or turns it off if the mode is null. Afterwards no node uses the previous mode. Errors:
-   * `bot_not_found`, `not_bot_owner`.
+   * Sets the inline mode. Null turns it off. Afterwards no node uses the previous mode. Errors: `bot_not_found`,
+   * `not_bot_owner`.
    */
   async setInlineMode(owner: number, id: number, mode: InlineMode | null): Promise<Bot> {
     await setInlineMode(this.context.db, id, owner, mode);
@@ -227,16 +232,16 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /** Returns the menu button of a person, or null if none was set. If `user` is null, returns the default button. */
+  /**
+   * Returns the menu button for a person. If the person has no own button, or `user` is null, returns the bot's default
+   * button, or null if there is none.
+   */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;
   }
 
-  /**
-   * Sets the menu button of a person. If `user` is null, sets the default button. If `button` is null, removes the
-   * button.
-   */
+  /** Sets the menu button for a person, or the default button if `user` is null. A null `button` removes the button. */
   async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
     if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
     await setMenuButton(this.context.db, id, button);
@@ -255,8 +260,8 @@ export class Bots extends Transfers {
 
   /**
    * Deletes a bot. Afterwards no node accepts its token, nobody can write to it, and its webhook and pending updates
-   * are gone. The bot also leaves its groups and channels. Leaving many chats takes some seconds. The bot's messages
-   * remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
+   * are gone. The bot also leaves its groups and channels, which takes some seconds if there are many. The bot's
+   * messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
    * `not_bot_owner`.
    */
   async remove(owner: number, id: number): Promise<void> {
@@ -273,7 +278,7 @@ export class Bots extends Transfers {
     return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
   }
 
-  /** Decrypts a token. If the row is missing, the owner has changed since the check. */
+  /** Decrypts a token. `kept` is null if the bot got another owner after the first check. */
   #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);
@@ -291,8 +296,8 @@ export class Bots extends Transfers {
       texts.name && this.parts.control.refresh('bot', id),
       described && this.parts.control.refresh('descriptions', id),
     ]);
-    // Removes the bot from the caches of all nodes, even if the name is the same. An earlier call may have changed the
-    // name and failed before this step. Nodes cache names, but not descriptions.
+    // Removes the bot from the caches of all nodes, even if the name is unchanged. An earlier attempt may have changed
+    // the name and then failed before this step. Nodes cache names, but not descriptions.
     const bot = botOf(row);
     if (texts.name) {
       await this.parts.auth.revoke(`bot:${id}`);

@@ -1,6 +1,6 @@
 /**
- * Manages the data of the management bot. This bot has no owner, and a delivery worker handles its updates in the same
- * process.
+ * Manages the data of the management bot. This bot has no owner. A delivery worker passes its updates to code in the
+ * same process.
  */
 
 import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';
@@ -13,7 +13,7 @@ import { createTalks } from './talks.js';
 
 export type { ManagementIdentity };
 
-/** A URL that stands for the worker in this process. The host name in the URL does not exist. */
+/** The webhook URL of the management bot. It stands for this process, and its host name does not exist. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 
@@ -23,8 +23,8 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
     ...createTalks(context),
     /**
      * Returns the id of the management bot. If the bot does not exist, creates it with this username and these texts.
-     * Its updates are queued and leased like the updates of other bots with a webhook. The updates stay in order within
-     * each chat. Error: `username_taken`.
+     * As for other bots with a webhook, its updates are queued, a worker leases the queue, and the updates stay in
+     * order within each chat. Error: `username_taken`.
      */
     async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);

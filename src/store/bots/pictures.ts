@@ -1,8 +1,7 @@
 /**
- * Manages pictures of bots. The files of pictures are in the blob store, which has no transactions. Before a file is
- * written, its key is recorded as unused. The transaction that starts to use a file removes this record. The
- * transaction that stops using the file adds the record again. After any crash, the sweep therefore finds every unused
- * file.
+ * Manages bots' pictures. Their files are in the blob store, which has no transactions. Before a file is written, its
+ * key is recorded as unused. The transaction that starts to use a file removes this record, and the transaction that
+ * stops using the file adds it again. After any crash, the sweep therefore finds every unused file.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
@@ -19,15 +18,15 @@ export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/b
 export type Pictures = ReturnType<typeof createPictures>;
 
 /**
- * `rawDb` bypasses the wrapper that runs each transaction only once per request. Steps that must run again on a retry
- * use `rawDb`.
+ * Steps that must run again on a retry use `rawDb`. It bypasses the wrapper that runs each transaction only once per
+ * request.
  */
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
-    /** Records the keys of new files. Call this before the files are written. */
+    /** Records the keys of new files as unused. Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Sets a picture. A null picture removes the current picture. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Sets a bot's picture. Null removes the current picture. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,
@@ -37,7 +36,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
         await bots.owned(owner, bot);
-        // Refuses if the bot was transferred to somebody else and back after the check. The owner may try again.
+        // Refuses if the bot was transferred away and back after the check. The owner may try again.
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);

@@ -46,7 +46,7 @@ export function createRemovalFollowing(
     if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
   }
 
-  /** Deletes some of the kept updates. The sweep later deletes the remaining updates. */
+  /** Deletes some of the bot's stored updates. The sweep deletes the rest later. */
   async function deleteKept(id: number): Promise<void> {
     const shard = shards.at(keys.partitions.of(id));
     for (let pieces = 0; await deleteKeptOfBot(shard, id); )
@@ -55,8 +55,7 @@ export function createRemovalFollowing(
 
   return {
     /**
-     * Cleans up after the commit. This step may be repeated. `revoked` means that no node accepts the bot's token any
-     * more.
+     * Cleans up after the commit. May be called again. `revoked` is true if no node accepts the bot's token any more.
      */
     async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);
@@ -67,7 +66,7 @@ export function createRemovalFollowing(
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
-      // Passes the bot's version, because the script then drops the queue.
+      // The bot's version tells the script to drop the queue.
       await webhooks.refresh(id, gone.version);
       await leaveChats(id);
       await deleteKept(id);

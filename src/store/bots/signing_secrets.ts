@@ -1,4 +1,4 @@
-/** Shows owners the secrets that sign webhook requests, and rotates the secrets (behaviour §10). */
+/** Shows owners the secrets by which webhook requests are signed, and rotates these secrets (behaviour §10). */
 import { fail } from '../../errors.js';
 import {
   ensureWebhook,
@@ -14,7 +14,9 @@ import type { Bots } from './bots.js';
 
 export interface SigningSecret {
   readonly secret: string;
-  /** Unix time in ms, or null if there is no former secret. */
+  /**
+   * When deliveries are no longer signed with the former secret, as Unix time in ms. Null if there is no former secret.
+   */
   readonly formerUntil: number | null;
 }
 
@@ -30,7 +32,7 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Returns the signing secret. Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Returns the bot's signing secret. Creates it if there is none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
@@ -39,15 +41,15 @@ export function createSigningSecrets(
       return shown(bot, own.row);
     },
     /**
-     * Creates a new secret. For limits.webhook_secret_rotation_ms, deliveries are also signed with the former secret.
-     * Errors: `bot_not_found`, `not_bot_owner`.
+     * Replaces the signing secret. For limits.webhook_secret_rotation_ms, deliveries are also signed with the former
+     * secret. Errors: `bot_not_found`, `not_bot_owner`.
      */
     async rotate(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // Checks again that the caller owns the bot, because the bot may have a new owner since the first check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
-      // Raises the version of the settings, so that running deliveries reload them.
+      // Raises the version of the webhook settings, so that running deliveries reload them.
       await webhooks.refresh(bot, 0);
       const row = await loadOwnWebhook(db, bot, owner);
       return row ? shown(bot, row) : fail('not_bot_owner');

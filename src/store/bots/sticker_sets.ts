@@ -1,4 +1,4 @@
-/** Stores sets of stickers in Postgres. A set belongs to the bot that made it, even if the bot gets another owner. */
+/** Stores sticker sets in Postgres. A set belongs to the bot that created it, even if the bot gets another owner. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/sticker_sets.js';
 import type { Database } from '../../postgres/sql.js';
@@ -33,8 +33,8 @@ export function createStickerSets({ db }: StoreContext) {
   }
 
   /**
-   * Changes one sticker. `make` gets the position of the sticker in the list. Error: `sticker_set_not_modified` if the
-   * sticker is not in the set.
+   * Changes one sticker in one of the bot's sets. `make` gets the sticker's position in the set. Error:
+   * `sticker_set_not_modified` if the sticker is not in the set.
    */
   const changeOne = (
     bot: number,
@@ -48,15 +48,15 @@ export function createStickerSets({ db }: StoreContext) {
     });
 
   return {
-    /** Returns a set of any bot. Error: `sticker_set_invalid`. */
+    /** Returns a sticker set, whichever bot owns it. Error: `sticker_set_invalid`. */
     async find(name: string): Promise<rows.StickerSet> {
       return (await rows.loadStickerSet(db, name)) ?? fail('sticker_set_invalid');
     },
-    /** Returns whether the set `name` contains the file `key` and belongs to the bot. */
+    /** Returns whether the set `name` belongs to the bot and contains the file `key`. */
     contains: (bot: number, name: string, key: string) => contains(db, bot, name, key),
     /**
-     * Checks whether the bot may add a set, before files are stored for the set. `add` repeats this check. Errors:
-     * `sticker_set_name_taken`, `too_many_sticker_sets`.
+     * Checks whether the bot may add a set. Call this before files are stored for the set. `add` repeats the check.
+     * Errors: `sticker_set_name_taken`, `too_many_sticker_sets`.
      */
     async checkNew(bot: number, name: string): Promise<void> {
       if ((await rows.loadStickerSet(db, name)) !== null) fail('sticker_set_name_taken');
@@ -64,9 +64,9 @@ export function createStickerSets({ db }: StoreContext) {
         fail('too_many_sticker_sets');
     },
     /**
-     * Checks whether the bot may add a sticker to a set, or replace the sticker `old`, before a file is stored for the
-     * new sticker. The change itself repeats this check. Errors: `sticker_set_invalid`, `too_many_stickers`,
-     * `sticker_set_not_modified`.
+     * Checks whether the bot may add a sticker to a set, or replace the sticker `old`. Call this before a file is
+     * stored for the new sticker. The change itself repeats the check. Errors: `sticker_set_invalid`,
+     * `too_many_stickers`, `sticker_set_not_modified`.
      */
     async checkChange(bot: number, name: string, old?: string): Promise<void> {
       const set = await rows.loadStickerSet(db, name);
@@ -89,14 +89,17 @@ export function createStickerSets({ db }: StoreContext) {
     async remove(bot: number, name: string): Promise<void> {
       if (!(await rows.removeStickerSet(db, bot, name))) fail('sticker_set_invalid');
     },
-    /** Adds a sticker at the end. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_in_set`. */
+    /** Adds a sticker at the end of a set. Errors: `sticker_set_invalid`, `too_many_stickers`, `sticker_in_set`. */
     append: (bot: number, name: string, sticker: SetSticker) =>
       change(bot, name, (stickers) => {
         checkRoom(stickers);
         if (stickers.some(({ key }) => key === sticker.key)) fail('sticker_in_set');
         return [...stickers, sticker];
       }),
-    /** Moves a sticker to a position, counted from 0. A position after the last sticker means the last position. */
+    /**
+     * Moves a sticker to a position in its set, counted from 0. A greater position than the last one means the last
+     * one.
+     */
     move: (bot: number, name: string, key: string, place: number) =>
       changeOne(bot, name, key, (list, at) =>
         list.toSpliced(at, 1).toSpliced(place, 0, list[at] as SetSticker),
@@ -109,13 +112,13 @@ export function createStickerSets({ db }: StoreContext) {
       key: string,
       fields: Partial<Pick<SetSticker, 'emoji' | 'keywords'>>,
     ) => changeOne(bot, name, key, (list, at) => list.with(at, { ...(list[at] as SetSticker), ...fields })),
-    /** Replaces a sticker with a new sticker at the same position. Error: `sticker_in_set`. */
+    /** Replaces a sticker with a new one at the same position. Error: `sticker_in_set`. */
     replace: (bot: number, name: string, key: string, sticker: SetSticker) =>
       changeOne(bot, name, key, (list, at) => {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');
         return list.with(at, sticker);
       }),
-    /** Returns up to `sticker_sets_per_bot_max` sets by name. Keeps one set at a time in memory. */
+    /** Returns the bot's sets one by one, by name, at most `sticker_sets_per_bot_max`. Keeps only one set in memory. */
     async *listOf(bot: number): AsyncIterable<rows.StickerSet> {
       for (const name of await rows.loadStickerSetNames(db, bot)) {
         const set = await rows.loadStickerSet(db, name);

@@ -1,4 +1,4 @@
-/** Transfers bots to another owner (interface §3, §5.7). A setting decides whether the recipient must consent first. */
+/** Transfers bots to a new owner (interface §3, §5.7). A setting decides whether the new owner must consent first. */
 import * as rows from '../../postgres/bots/ownership.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
@@ -62,7 +62,10 @@ export class Transfers {
     return rows.loadOffers(this.context.db, user, after, limit);
   }
 
-  /** Commits a change of owner and cleans up. If this process dies after the commit, the sweep cleans up. */
+  /**
+   * Commits a change of owner and refreshes the copies. If this process dies after the commit, the sweep refreshes
+   * them.
+   */
   #handOver(id: number, commit: () => Promise<unknown>): Promise<void> {
     const { control, auth, webhooks, access } = this.parts;
     return auth.revoking(`bot:${id}`, async () => {

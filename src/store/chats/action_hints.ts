@@ -1,10 +1,10 @@
-/** Writes and reads the hints that show chat actions. Such a hint does not report a change of the chat. */
+/** Writes and reads the hints that announce chat actions, such as typing. A chat action changes nothing in the chat. */
 import type { Profile } from '../core/codec.js';
 
 export interface ShownAction {
   readonly id: number;
   readonly action: string;
-  /** The profile of the bot or person. Null in a direct chat, and in hints of earlier versions. */
+  /** The profile of the acting bot or person. Null in a direct chat, and in hints from earlier versions. */
   readonly profile: Profile | null;
 }
 
@@ -13,7 +13,7 @@ const prefix = 'action ';
 export const actionHint = (id: number, action: string, profile: Profile | null): string =>
   `${prefix}${id} ${action}${profile === null ? '' : ` ${JSON.stringify(profile)}`}`;
 
-/** Returns null for a hint of another kind. */
+/** Returns null if the hint is not about a chat action. */
 export function readActionHint(hint: string): ShownAction | null {
   if (!hint.startsWith(prefix)) return null;
   const [id, action = '', ...profile] = hint.slice(prefix.length).split(' ');

@@ -1,18 +1,16 @@
 /**
- * Limits how often people show actions such as typing, and change drafts. Each node counts in its own memory, because
- * counts in Redis would be written to the append-only file.
+ * Limits how often people show actions such as typing, and how often they change drafts. Each node counts in its own
+ * memory, because Redis would write the counts to the append-only file.
  */
 import { fail } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/**
- * Counts calls by account or chat. Each account or chat may make a burst of `calls`, and then one call per interval.
- */
+/** Limits the rate for each account or chat: a burst of `calls`, and after that one call per interval. */
 class Rate {
   readonly #calls: number;
   readonly #intervalMs: number;
-  /** For each account or chat, the monotonic time at which its burst is available again. */
+  /** For each account or chat, the monotonic time at which a full burst is available again. */
   readonly #whole = new Map<number, number>();
 
   constructor(calls: number, intervalMs: number) {
@@ -42,8 +40,8 @@ export function createActionRates({ time }: Pick<StoreContext, 'time'>) {
     /** Counts a change of a person's draft. Error: `too_many_requests`. */
     takeDraft: (person: number): void => take(drafts, person),
     /**
-     * Counts an action in a chat. Returns false if the chat shows too many actions. The number is limited because each
-     * action is sent to all members with an open window. Call this only for members.
+     * Counts an action in a chat. Returns false if there are too many actions in the chat. They are limited because
+     * each is sent to all members with an open window. Call this only for members.
      */
     hasRoom: (chat: number): boolean => inChats.take(chat, time.monotonic()),
   };

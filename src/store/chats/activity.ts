@@ -1,4 +1,4 @@
-/** Sorts a person's chats by activity and counts unread messages. Loads only the headers of messages. */
+/** Sorts a person's chats by activity, and counts unread messages. Loads only the headers of messages. */
 
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
@@ -13,11 +13,11 @@ import { storeLimits as limits } from '../limits.js';
 export interface ActiveChat {
   readonly chat: ChatRef;
   /**
-   * The date of the newest message as Unix time in seconds. In a chat without messages, the date on which the person
-   * joined.
+   * The date of the newest message. If the chat has no messages, the date on which the person joined. Unix time in
+   * seconds.
    */
   readonly date: number;
-  /** The id of the newest message, even if it was deleted. 0 in a chat without messages. */
+  /** The id of the newest message, even if this message was deleted. 0 in a chat without messages. */
   readonly newest: number;
 }
 
@@ -107,10 +107,10 @@ export class Activity {
   }
 
   /**
-   * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the header of the newest
-   * message in each chat. Every `limits.heads_per_call` chats count as one additional call by the person. With
-   * `continuing`, reuses the order if this process computed it within the last `limits.chat_order_ms`. Later pages then
-   * load no headers. Error: `too_many_requests`.
+   * Sorts a person's chats by the date of their newest message, latest first, and then by id, greatest first. Loads the
+   * header of the newest message in each chat. Every `limits.heads_per_call` chats count as one additional call by the
+   * person. `continuing` is true for later pages. They reuse the order if this process computed it within the last
+   * `limits.chat_order_ms`, and then load no headers. Error: `too_many_requests`.
    */
   async order(user: number, chats: readonly ChatRef[], continuing: boolean) {
     const former = continuing ? this.#known(user, chats) : null;
@@ -129,7 +129,7 @@ export class Activity {
         return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
       })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Does not store an order if all chats fit on one page, as they do for most people.
+    // Most people's chats fit on one page. Their order is not needed again.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }
@@ -140,7 +140,7 @@ export class Activity {
   }
 
   /**
-   * Counts other people's messages with ids after `mark`, up to `newest`. Considers only the latest
+   * Counts other people's messages with ids above `mark`, up to the id `newest`. Looks only at the latest
    * `ruleLimits.unread_counted_max` messages.
    */
   async countUnread(chat: ChatRef, newest: number, mark: number, user: number): Promise<number> {

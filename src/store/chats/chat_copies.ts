@@ -1,4 +1,4 @@
-/** Manages the records of chats in Redis. These records are copies of control rows, sequences and pins in Postgres. */
+/** Manages the records of chats in Redis. They are copies of control rows, message sequences and pins in Postgres. */
 import { fail } from '../../errors.js';
 import { loadNames } from '../../postgres/accounts/users.js';
 import * as rows from '../../postgres/chats/chats.js';
@@ -16,14 +16,14 @@ export interface ChatState {
   readonly bots: readonly number[];
   readonly kind: ChatKind;
   readonly pinned: number;
-  /** The messages whose reply keyboards are shown, newest first. */
+  /** The ids of messages whose reply keyboards are shown, newest first. */
   readonly keyboards: readonly number[];
 }
 
 /**
- * The kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
- * the bot. `person` is a chat of two people. A chat of two people is `closed` if one person blocked the other person or
- * deleted the account.
+ * The kind of the chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
+ * the bot. `person` is a chat of two people. It is `closed` instead if one of the two blocked the other or deleted
+ * their account.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private' | 'person' | 'closed';
 
@@ -38,7 +38,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Returns a chat, or null if it does not exist. Copies its record to Redis if Redis lacks the record. */
+  /** Returns a chat, or null if it does not exist. If the chat's record is not in Redis, copies it from Postgres. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);
@@ -60,8 +60,8 @@ export class ChatCopies {
   }
 
   /**
-   * Copies the record of a chat to Redis after a script found the record missing. `ticket` is the script's fill ticket.
-   * Returns false if the chat does not exist.
+   * Copies a chat's record from Postgres to Redis. Call this after a script reported that the record is missing.
+   * `ticket` is the script's fill ticket. Returns false if the chat does not exist.
    */
   async fill(chat: ChatRef, ticket: string): Promise<boolean> {
     const { shards, scripts, keys } = this.context;
@@ -125,22 +125,22 @@ export class ChatCopies {
   }
 
   /**
-   * Reads the user from Postgres too, because the copy of the user may be older than this version of the chat. Two
-   * changes of a name would then leave the first name in the chat.
+   * Reads the user from Postgres too, because the copy of the user in Redis may be older than this version of the chat.
+   * After two quick changes of a name, the chat would then keep the first new name.
    */
   async #loadDirect({ id, user }: ChatRef) {
     const row = await rows.loadDirectChat(this.context.db, id, user);
     if (!row) return null;
     const { incarnation, version, person } = row;
     const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-    // If the user's account was deleted, the chat stays without a name until it is erased.
+    // If the user's account was deleted, the chat has no name until it is erased.
     const profile: Profile = person ? namesProfile(person) : { id: user, n: '' };
     return { incarnation, version, profile, kind, bots: '', permissions: '' };
   }
 
   /**
-   * Copies the profiles of both people, so that no read of the chat needs a further look-up. Reads both from Postgres,
-   * like `#loadDirect`.
+   * Stores the profiles of both people in the record, so that reading the chat needs no other record. Loads both
+   * profiles from Postgres, for the same reason as `#loadDirect`.
    */
   async #loadPeople(row: rows.ChatRow) {
     const { id, incarnation, version, gone } = row;

@@ -29,8 +29,8 @@ const nobody: Member = {
 export { userProfile };
 
 /**
- * Limits how often the chat list of a person is compared with the lists of other people. The comparison is limited
- * because a person may be in thousands of chats, and one comparison then takes Postgres several milliseconds.
+ * Limits how often a person's chats are compared with other people's chats. A person may be in thousands of chats, and
+ * one comparison then takes Postgres several milliseconds.
  */
 const takeLookUps = (context: StoreContext, who: number, count: number) =>
   takeCalls(context, 'look_up', who, {
@@ -39,7 +39,7 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
     count,
   });
 
-/** Finds, opens, creates and changes chats. A change is committed in Postgres first and then shown in the chat. */
+/** Finds, opens, creates and changes chats. A change is first committed in Postgres, and then shown in the chat. */
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
@@ -65,7 +65,7 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Creates a chat. By default, a channel or group with a username is public. Errors: `username_taken`,
+   * Creates a chat. A channel or group with a username is public by default. Errors: `username_taken`,
    * `too_many_chats`.
    */
   async create(
@@ -135,7 +135,9 @@ export class Chats extends InviteLinks {
     return (await this.control.read('details', chat.id)) ?? none;
   }
 
-  /** Sets permissions in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
+  /**
+   * Sets a chat's default permissions, given in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`.
+   */
   async setPermissions(chat: ChatRef, by: Who, permissions: string) {
     if (await storePermissions(this.context.db, chat.id, by, permissions)) await this.#detailsChanged(chat);
   }
@@ -152,8 +154,8 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Sets the photo, or removes it if `photo` is null. The service message shows `shown`. Errors: `chat_not_found`,
-   * `photo_not_allowed`, `chat_not_modified`.
+   * Sets the chat's photo, or removes it if `photo` is null. `shown` is the photo in the service message. Errors:
+   * `chat_not_found`, `photo_not_allowed`, `chat_not_modified`.
    */
   async setPhoto(chat: ChatRef, by: Who, photo: readonly StoredPicture[] | null, shown: readonly object[]) {
     await details.setPhoto(this.context.db, chat.id, by, photo, shown);

@@ -1,5 +1,6 @@
 /**
- * Loads the messages in a chat. Reads a range of ids from Redis, and the missing messages of this range from Postgres.
+ * Loads the messages of a chat. Reads a range of ids from Redis, and loads the messages that are not in Redis from
+ * Postgres.
  */
 import { fail } from '../../errors.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
@@ -14,16 +15,19 @@ import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
   /**
-   * The messages of a page. Their total size is up to `ruleLimits.page_bytes_max`. Messages that they reply to or pin
-   * do not count.
+   * The messages of a page, at most `ruleLimits.page_bytes_max` bytes together. The messages to which they reply or
+   * which they pin do not count.
    */
   readonly messages: readonly StoredMessage[];
-  /** The next page starts below this id. 0 at the end. */
+  /** The next page has ids below this id. 0 if this page is the last. */
   readonly next: number;
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
-/** How many ranges one page may read. Deleted messages leave gaps, so a page reads further ranges until it is full. */
+/**
+ * How many ranges of ids one page may read. Deleted messages leave gaps in the ids, so a page reads further ranges
+ * until it is full.
+ */
 const rangesMax = 20;
 
 interface Range {
@@ -32,7 +36,7 @@ interface Range {
   readonly rows: ReadonlyArray<Buffer | null>;
 }
 
-/** Collects messages, newest first, up to `limit` messages or `bytes` bytes in total. */
+/** Collects messages, newest first, until there are `limit` messages or `bytes` bytes. */
 class Collected {
   readonly #limit: number;
   readonly #bytes: number;
@@ -120,7 +124,7 @@ export class History {
 
   async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
     const found = new Collected(before, limit, bytes);
-    /** The lowest id so far that has a message. The gap starts directly below this id. */
+    /** The lowest id with a message so far. A gap in the ids starts directly below it. */
     let lowest = before;
     for (let n = 0; n < rangesMax; n++) {
       const most = Math.min(bytes, limits.script_read_bytes_max);
@@ -140,8 +144,8 @@ export class History {
   }
 
   /**
-   * Returns the records of a range, newest first, up to about `bytes` bytes in total, or null if the chat does not
-   * exist.
+   * Returns the records of a range of ids, newest first, up to about `bytes` bytes together. Returns null if the chat
+   * does not exist.
    */
   async #readRange(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Range | null> {
     const { shards, replicas, scripts, keys } = this.#context;
@@ -163,8 +167,7 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // Counts only the ids that the script has read. If the byte limit stopped the script, the script has not read the
-      // ids below the lowest row.
+      // If the byte limit stopped the query, the ids below the lowest loaded message were not read and do not count.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }
@@ -172,9 +175,9 @@ export class History {
   }
 
   /**
-   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. There are such gaps
-   * because each new incarnation skips 10,000 ids. First tries the lower edge of the gap, because messages just below
-   * the gap may be only in Redis. Then tries the newest message in Postgres.
+   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. Such gaps exist because
+   * each new incarnation skips `incarnation_sequence_skip` ids. Continues at the lower edge of the gap, because the
+   * next messages may be only in Redis. If Postgres has a message above this edge, continues at that message.
    */
   async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
     const { shards, keys } = this.#context;

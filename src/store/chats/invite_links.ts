@@ -1,5 +1,5 @@
 /**
- * Manages invite links of groups and channels. All links are in Postgres. Redis has copies of only the primary links.
+ * Manages the invite links of groups and channels. Postgres has all links. Redis has copies of the primary links only.
  */
 import * as links from '../../postgres/chats/invite_links.js';
 import * as requests from '../../postgres/chats/join_requests.js';
@@ -17,7 +17,7 @@ const newCode = (random: Random): string => random.bytes(limits.invite_code_byte
 const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Returns the code in a link, or an empty text if the link has no code. Checks only the end of the link, so that links
+ * Returns the code at the end of an invite link, or '' if there is none. Ignores the rest of the link, so that links
  * with a former BASE_URL stay valid.
  */
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
@@ -28,8 +28,8 @@ export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?
  */
 export class InviteLinks extends Members {
   /**
-   * Loads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are
-   * kept.
+   * Loads a link that was just changed. Even a link that was just revoked has a row, because the most recently revoked
+   * links are kept.
    */
   async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
     await this.control.refresh('details', chat.id);

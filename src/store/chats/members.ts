@@ -56,9 +56,7 @@ export class Members extends ChatCopies {
     return bot ? botProfile(bot) : { id, n: '' };
   }
 
-  /**
-   * Returns the address of an invite link. The code is in the fragment, which browsers do not send to servers.
-   */
+  /** Returns the URL of an invite link. The code is in the fragment, which browsers do not send to servers. */
   inviteUrl(code: string): string {
     return `${this.context.baseUrl}/app#/join/${code}`;
   }
@@ -67,7 +65,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Returns the bots that may see the link of an event: administrators that may invite people. */
+  /** Returns the bots that may see the invite link of an event: the administrators that may invite people. */
   async #invitersOf(chat: ChatRef, event: events.MemberEvent): Promise<readonly number[]> {
     if (event.request_bots !== null || event.link === null) return event.request_bots ?? [];
     const administrators = await this.administrators(chat);
@@ -77,7 +75,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Posts one event. If the same event is posted again, nothing is added. Returns false if the chat no longer exists.
+   * Posts one event to the chat and its bots. Posting the same event again adds nothing. Returns false if the chat no
+   * longer exists.
    */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
@@ -96,7 +95,7 @@ export class Members extends ChatCopies {
         post: 0,
       });
     const change = { who, was, became };
-    // A person whose request was approved counts as having joined by a link, so the person is the author of the service
+    // A person with an approved request counts as having joined by a link, and is therefore the author of the service
     // message.
     const author = event.link === null ? by : who;
     const service = event.service && {
@@ -117,8 +116,8 @@ export class Members extends ChatCopies {
     const { scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
     const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
-    // A bot that was never in the chat gets no update. Otherwise strangers could ban a bot in many chats and thereby
-    // fill its queue.
+    // A bot gets updates only about chats that it was or is in. Otherwise strangers could fill a bot's queue by banning
+    // the bot in many chats.
     const isMember = event.is_bot && [was, became].some(({ status }) => isInChat(status));
     const args = {
       chat: chatText(chat),
@@ -130,7 +129,7 @@ export class Members extends ChatCopies {
       from: pack(by),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      // Each attempt needs a new token, as in `ReadBack.complete`.
+      // Each attempt needs a new token, for the same reason as in `ReadBack.complete`.
       const own = { token: this.context.uniqueText(), ...args };
       const result = await scripts.call('chats/post_member_event', partition, at, own);
       if (result.status === 'ok') return true;
@@ -148,8 +147,7 @@ export class Members extends ChatCopies {
         chat.user,
         limits.member_events_batch_max,
       );
-      // Posts events in order and without gaps, so that each bot receives them in order even if several processes post
-      // them.
+      // Posts all pending events in order, so that each bot receives them in order even if several processes post them.
       for (const event of pending) await this.#post(chat, event);
       if (pending.length === 0) return;
       await events.removeEvents(
@@ -157,7 +155,7 @@ export class Members extends ChatCopies {
         pending.map(({ id }) => id),
       );
       // Forwards the outbox immediately. Otherwise messages in direct chats, which bypass the outbox, could overtake
-      // these events. The sweep retries failures.
+      // these events. If this fails, the sweep forwards the outbox later.
       await this.#forwarder.forwardAll(this.context.keys.partitions.of(chat.id)).catch(() => undefined);
       if (pending.length < limits.member_events_batch_max) return;
     }
@@ -169,8 +167,8 @@ export class Members extends ChatCopies {
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
     ]);
-    // Refreshes the person's chat list last. The refresh wakes the person's event streams, and their clients then read
-    // the chat.
+    // Refreshes the person's chat list last, because the refresh wakes the person's event streams, and their clients
+    // then read the chat.
     if (!isBot) {
       await this.control.refresh('chats', id);
       await this.#dropDraft(chat, id);
@@ -179,8 +177,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Removes a person's draft if the person is no longer in the chat. Ignores errors, because a draft that stays only
-   * concerns its author and expires.
+   * Removes the draft of a person who is no longer in the chat. Ignores errors, because only the author sees the draft
+   * and it expires.
    */
   async #dropDraft(chat: ChatRef, user: number): Promise<void> {
     try {
@@ -192,7 +190,7 @@ export class Members extends ChatCopies {
     }
   }
 
-  /** Posts the events of a change. If Redis is full, the sweep posts the events later. */
+  /** Posts the events of a change. If the outbox is full, the sweep posts the events later. */
   async tellEvents(chat: ChatRef): Promise<void> {
     await this.postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
@@ -200,8 +198,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Sets the status of a person or bot. `by` makes the change. If `by` is absent, the member makes the change. With
-   * `silent`, the chat shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`,
+   * Sets the status of a person or bot. `by` is the account that makes the change, by default the member. If `silent`
+   * is true, the chat gets no service message. Errors: `too_many_chats`, `too_many_chat_bots`,
    * `too_many_administrators`, `not_enough_rights` for the creator.
    */
   async putMember(
@@ -218,9 +216,9 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Adds a person, or changes the person's status. If `by` may not add the person, invites the person and returns null.
-   * Errors: `user_not_found`, `cant_add_person`, `invitation_declined`, `too_many_invitations`, and the errors of
-   * `putMember`.
+   * Adds a person to a chat, or changes their status. If `by` may only invite the person, invites the person and
+   * returns null. Errors: `user_not_found`, `cant_add_person`, `invitation_declined`, `too_many_invitations`, and the
+   * errors of `putMember`.
    */
   async addPerson(
     chat: ChatRef,
@@ -249,17 +247,14 @@ export class Members extends ChatCopies {
     await invited.declineInvitation(this.context.db, chat.id, user);
   }
 
-  /**
-   * Adds a person to a public chat at the person's request. Errors: `chat_not_found`, `kicked_from_chat`,
-   * `too_many_chats`.
-   */
+  /** Adds the calling person to a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
   async join(chat: ChatRef, user: number) {
     if (await rows.joinChat(this.context.db, chat.id, user))
       await this.changed(sharedChat(chat.id), user, false);
   }
 
   /**
-   * Chooses a new creator of the chat: the first administrator who is a person. Does nothing if `from` is not the
+   * Makes the first administrator who is a person the new creator of the chat. Does nothing if `from` is not the
    * creator.
    */
   async passOn(chat: ChatRef, from: number) {
@@ -271,8 +266,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Bans a member until a Unix time in seconds, or forever if `until` is null. `postgres/chats/moderation.ts` lists the
-   * errors.
+   * Bans a member until `until` (Unix time in seconds), or forever if it is null. `postgres/chats/moderation.ts` lists
+   * the errors.
    */
   async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
     if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))
@@ -316,7 +311,7 @@ export class Members extends ChatCopies {
 
   /**
    * Blocks or unblocks a bot for a person. While the bot is blocked, the bot and the person cannot write to each other.
-   * Does nothing if the chat was never opened, or if the bot is already in the requested state.
+   * Does nothing if their chat was never opened, or if the bot is already in the requested state.
    */
   async setBlocked(bot: number, user: number, blocked: boolean) {
     if (!(await rows.setBlocked(this.context.db, bot, user, blocked))) return;

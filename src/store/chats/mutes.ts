@@ -7,7 +7,7 @@ import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 import { tellSettings } from './person_hints.js';
 
-/** Maps the person's chat id to the end of the mute (Unix time in seconds), or to null for a mute without end. */
+/** Maps the id of each muted chat to the end of the mute (Unix time in seconds), or to null for a mute without end. */
 export type MutedChats = ReadonlyMap<number, number | null>;
 
 export type Mutes = ReturnType<typeof createMutes>;
@@ -16,8 +16,8 @@ export function createMutes(context: StoreContext, chats: Pick<Chats, 'find'>) {
   const { db } = context;
   return {
     /**
-     * Returns which of the given chats are muted. Returns none while Postgres is unreachable, so that the chat list can
-     * still be shown.
+     * Returns which of the given chats are muted. While Postgres is unreachable, returns none, so that the chat list
+     * can still be shown.
      */
     async of(user: number, ids: readonly number[]): Promise<MutedChats> {
       try {
@@ -28,7 +28,7 @@ export function createMutes(context: StoreContext, chats: Pick<Chats, 'find'>) {
       }
     },
     /**
-     * Mutes a chat until a Unix time in seconds, or forever if `until` is null. Errors: `chat_not_found`,
+     * Mutes a chat until `until` (Unix time in seconds), or forever if it is null. Errors: `chat_not_found`,
      * `unavailable`.
      */
     async set(user: number, chat: ChatRef, until: number | null) {

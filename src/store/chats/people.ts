@@ -21,8 +21,8 @@ export function createPeople(
       return id === null ? null : sharedChat(id);
     },
     /**
-     * Opens the chat of two people. If the chat is already open, only returns it. `isStranger` says that the two people
-     * share no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
+     * Opens the chat of two people, or returns it if it is already open. `isStranger` is true if the two people share
+     * no chat. Errors: `user_not_found`, `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`,
      * `too_many_chats`.
      */
     async open(user: number, other: number, isStranger: boolean): Promise<ChatRef> {
@@ -30,14 +30,15 @@ export function createPeople(
       const { id, isNew } = await rows.openPersonChat(db, user, other, isStranger, incarnationOf);
       if (isNew) {
         await Promise.all([user, other].map((person) => control.refresh('member', id, person)));
-        // Refreshes the chat lists last. The refresh wakes event streams, and their clients then read the chat.
+        // Refreshes the chat lists last, because the refresh wakes the event streams, and their clients then read the
+        // chat.
         await Promise.all([user, other].map((person) => control.refresh('chats', person)));
       }
       return sharedChat(id);
     },
     /**
-     * Blocks or unblocks a person. Afterwards no message enters the chat of the two people while one person blocks the
-     * other. Errors: `unauthorized`, `user_not_found`, `too_many_blocked_people`.
+     * Blocks or unblocks a person. While one of two people blocks the other, nobody can write in their chat. Errors:
+     * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
      */
     async setBlocked(user: number, other: number, blocked: boolean): Promise<void> {
       const id = await rows.setPersonBlocked(db, user, other, blocked);
@@ -47,7 +48,7 @@ export function createPeople(
       await Promise.all([user, other].map((person) => tellSettings(context, person, chat)));
     },
     hasBlocked: (user: number, other: number) => rows.hasBlocked(db, user, other),
-    /** Returns blocks with ids below `before`, newest first. */
+    /** Returns the people whom `user` has blocked, with block ids below `before`, newest first. */
     blocked: (user: number, before: number, limit: number) => rows.loadBlocked(db, user, before, limit),
   };
 }

@@ -1,11 +1,11 @@
 /**
- * Stores the texts that people have written but not sent. All windows of a person share them (decision 0092). Each
- * person has one bounded record, only in Redis. The person's event streams get each change.
+ * Stores the texts that people have written but not sent, so that all windows of a person show them (decision 0092).
+ * Each person has one record of limited size, only in Redis. Each change goes to the person's event streams.
  */
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 
-/** The unsent text of a person in a chat. The text is empty after the person sent or removed the draft. */
+/** A person's unsent text in a chat. The text is empty after the person has sent or removed the draft. */
 export interface PersonDraft {
   readonly chat_id: number;
   readonly text: string;
@@ -13,10 +13,10 @@ export interface PersonDraft {
   readonly version: number;
 }
 
-/** The prefix of a hint with a new draft. The chat id, the version and the text follow the prefix. */
+/** The prefix of a hint about a person's draft. The chat id, the version and the text follow. */
 const hintPrefix = 'person_draft ';
 
-/** Reads a hint. Returns null if the hint is not about a draft of the person. */
+/** Reads a hint. Returns null if the hint is not about a person's draft. */
 export function readPersonDraftHint(hint: string): PersonDraft | null {
   if (!hint.startsWith(hintPrefix)) return null;
   const [chat, version] = hint.slice(hintPrefix.length).split(' ', 2) as [string, string];
@@ -29,7 +29,7 @@ const keysOf = ({ keys }: Pick<StoreContext, 'keys'>, user: number) => ({
   channel: keys.userChannel(user),
 });
 
-/** Stores the unsent text of a person in a chat. An empty text removes the draft. Returns the version of the draft. */
+/** Stores a person's unsent text in a chat. An empty text removes the draft. Returns the draft's version. */
 export async function putPersonDraft(
   context: StoreContext,
   user: number,
@@ -52,7 +52,7 @@ export function createPersonDrafts(context: StoreContext) {
   const { scripts, keys } = context;
   return {
     put: (user: number, chat: ChatRef, text: string) => putPersonDraft(context, user, chat, text),
-    /** Returns all drafts of a person in the order of their chat ids, also removed ones. */
+    /** Returns all drafts of a person, including removed ones, in the order of their chat ids. */
     async list(user: number): Promise<PersonDraft[]> {
       const at = { drafts: keys.personDrafts(user) };
       const { fields } = await scripts.call('chats/read_person_drafts', keys.partitions.of(user), at, {});

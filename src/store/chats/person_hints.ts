@@ -1,21 +1,20 @@
-/** Publishes hints to the open event streams of a person. The hints are not stored. */
+/** Publishes hints to a person's open event streams. The hints are not stored. */
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 
-/** The prefix of a hint with a new read mark. A chat id and a message id follow the prefix. */
+/** The prefix of a hint about a new read mark. A chat id and a message id follow. */
 export const readHint = 'read ';
 /**
- * The prefix of a hint about a chat that the person muted, pinned or archived. The same prefix is used if the person
- * undid such a change, and if the name or the avatar of the person’s bot or of the other person changed. The chat id
- * follows.
+ * The prefix of a hint about a changed chat in the person's list: the person muted, pinned or archived it or undid
+ * this, or the name or avatar of the bot or other person in it changed. The chat id follows.
  */
 export const settingsHint = 'settings ';
-/** The prefix of a hint about a change of the person’s scheduled posts in a channel. The chat id follows. */
+/** The prefix of a hint that the person's scheduled posts in a channel changed. The chat id follows. */
 export const scheduledHint = 'scheduled ';
-/** The hint about a change of the person’s own name, avatar or settings. */
+/** The hint that the person's own name, avatar or settings changed. */
 export const profileHint = 'profile';
 
-/** Ignores errors, because the change is stored. Other windows show the change when they load the chat again. */
+/** Ignores errors, because the change itself is stored, and other windows show it when they load the chat again. */
 async function tell({ scripts, keys }: StoreContext, user: number, hint: string): Promise<void> {
   const at = { channel: keys.userChannel(user) };
   await scripts.call('chats/tell_person', keys.partitions.of(user), at, { hint }).catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * Manages the places of chats in a person's list: pinned chats and archived chats. Places are stored only in Postgres
- * and loaded together with the chat list.
+ * Manages which chats a person has pinned and archived. Postgres alone stores this, and it is loaded together with the
+ * chat list.
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/chats/places.js';
@@ -10,17 +10,20 @@ import { storeLimits as limits } from '../limits.js';
 import type { Chats } from './chats.js';
 import { tellSettings } from './person_hints.js';
 
-/** Maps the person's chat id to the place of the chat. A chat that is not in the map is neither pinned nor archived. */
+/**
+ * Maps a chat id to the chat's place in the person's list. A chat that is not in the map is neither pinned nor
+ * archived.
+ */
 export type ChatPlaces = ReadonlyMap<number, Omit<rows.PlaceRow, 'chat_id'>>;
 
 export type Places = ReturnType<typeof createPlaces>;
 
-/** Returns the rank of a pinned chat, or 0. The chat with the greatest rank comes first. */
+/** Returns the rank of a pinned chat, or 0 if the chat is not pinned. The list shows greater ranks first. */
 export const pinOf = (places: ChatPlaces, chat: ChatRef): number => places.get(chat.id)?.pin ?? 0;
 
 /**
- * Returns whether a chat with the given newest message is in the archive. A message sent after the archiving brings the
- * chat back, unless the chat is muted.
+ * Returns whether a chat is in the archive. `newest` is the id of its newest message. A message that was sent after the
+ * chat was archived brings the chat back, unless the chat is muted.
  */
 export function isArchived(places: ChatPlaces, chat: ChatRef, newest: number): boolean {
   const { archived_through: through = null, muted = false } = places.get(chat.id) ?? {};
@@ -31,7 +34,7 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find'>) 
   const { db } = context;
   return {
     /**
-     * Returns the places of the given chats, or of all chats. Returns none while Postgres is unreachable, so that the
+     * Returns the places of the given chats, or of all chats. While Postgres is unreachable, returns none, so that the
      * chat list can still be shown.
      */
     async of(user: number, ids: readonly number[] | null = null): Promise<ChatPlaces> {
@@ -43,7 +46,7 @@ export function createPlaces(context: StoreContext, chats: Pick<Chats, 'find'>) 
       }
     },
     /**
-     * Pins a chat in the person's list, above the other pinned chats. Removes the chat from the archive. Errors:
+     * Pins a chat above the other pinned chats in the person's list, and removes it from the archive. Errors:
      * `chat_not_found`, `too_many_pinned_chats`, `unavailable`.
      */
     async pin(user: number, chat: ChatRef) {

@@ -1,7 +1,7 @@
 /**
  * Records which people have a browser window open on any node. Each node records its own windows in Redis and renews
- * these records before they expire. A node without push notifications records nothing. If a record is lost, the person
- * gets an unnecessary notification.
+ * these records before they expire. A node without push notifications records nothing. If Redis loses a record, the
+ * person gets an unnecessary notification.
  */
 import type { StoreContext } from '../core/context.js';
 import { groupBy, piecesOf } from '../core/groups.js';
@@ -47,7 +47,7 @@ export function createPresence(
   const timer = noting ? time.every(limits.presence_renew_ms, renew).unref() : undefined;
 
   return {
-    /** Call this when a person's first window opens on this node, or the last window closes. */
+    /** Call this when a person opens their first window on this node or closes the last one. */
     changed(user: number, present: boolean) {
       if (!noting) return;
       if (present) here.add(user);

@@ -1,4 +1,4 @@
-/** Manages the push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
+/** Manages browsers' push subscriptions, and pending notifications. Both are stored only in Postgres. */
 
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -17,9 +17,8 @@ export type Push = ReturnType<typeof createPush>;
 export function createPush({ db, secrets }: StoreContext) {
   return {
     /**
-     * Adds a push subscription of a person. Removes the oldest subscription if there are more than
-     * limits.push_subscriptions_max. The subscription ends when `token` is revoked or expires. Errors: `unauthorized`,
-     * `unavailable`.
+     * Adds a person's push subscription. If the person has more than limits.push_subscriptions_max, removes the oldest.
+     * The subscription ends when `token` is revoked or expires. Errors: `unauthorized`, `unavailable`.
      */
     subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),
@@ -35,13 +34,13 @@ export function createPush({ db, secrets }: StoreContext) {
         ...{ delayMs, recipientsMax },
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
-    /** Takes due notifications. Each notification goes to a single process. */
+    /** Takes due notifications. Each notification is taken by only one process. */
     take: (limit: number) => rows.takeDue(db, limit),
     /** Returns the milliseconds until a notification is due, or null if none is pending. */
     untilDue: () => rows.untilDue(db),
     /**
-     * Returns one row for each browser to notify. Skips people who have read the message or muted the chat in the
-     * meantime.
+     * Returns one row for each browser to notify. Skips people who have already read the message, or who have muted the
+     * chat.
      */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
     /**
@@ -49,7 +48,7 @@ export function createPush({ db, secrets }: StoreContext) {
      * same chat.
      */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
-    /** Removes a subscription that the push service no longer knows. */
+    /** Removes a subscription that the push service does not know any more. */
     gone: (id: number) => rows.dropSubscription(db, id),
     /**
      * Records whether a push message was accepted. After limits.push_failures_max consecutive failures, removes the

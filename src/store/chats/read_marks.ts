@@ -1,6 +1,6 @@
 /**
- * Manages read marks. A read mark is the last message that a person has read in a chat. Read marks are stored only in
- * Postgres and never move backward. Each move is reported to the person's event streams.
+ * Manages read marks. A person's read mark in a chat is the last message that the person has read. Read marks are
+ * stored only in Postgres and never move backward. Each change is published to the person's event streams.
  */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
@@ -13,7 +13,7 @@ export function createReadMarks(context: StoreContext, chats: Pick<Chats, 'find'
   const { db } = context;
   return {
     /**
-     * Returns read marks by the person's chat id, or null while Postgres is unreachable. If null, the chat list is
+     * Returns a person's read marks by chat id. Returns null while Postgres is unreachable, and the chat list is then
      * shown without read marks.
      */
     async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {
@@ -25,8 +25,8 @@ export function createReadMarks(context: StoreContext, chats: Pick<Chats, 'find'
       }
     },
     /**
-     * Sets the read mark of a chat to a message. The mark cannot go beyond the newest message. Errors:
-     * `chat_not_found`, `unavailable`.
+     * Sets a person's read mark in a chat to a message, but at most to the newest message. Errors: `chat_not_found`,
+     * `unavailable`.
      */
     async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');

@@ -1,7 +1,7 @@
 /**
  * Searches the messages in a person's chats. Postgres selects candidates among the messages that it already stores.
- * Each candidate is then checked against its current record. A message that was just deleted or edited is thus never
- * found by its old text.
+ * Each candidate is then checked against its current record, so that a message is never found by a text that was edited
+ * or deleted.
  */
 import {
   boundStatements,
@@ -23,14 +23,14 @@ import { storeLimits as limits } from '../limits.js';
 import type { Chats } from './chats.js';
 
 export interface FoundMessages {
-  /** The found messages, newest first in each chat. */
+  /** The found messages, chat by chat, newest first. */
   readonly messages: readonly StoredMessage[];
-  /** The search of the last chat continues below this id. 0 if that chat is done. */
+  /** The id below which a search can continue in the last chat. 0 if that chat is done. */
   readonly next: number;
 }
 
 export interface FoundInChats extends FoundMessages {
-  /** The number of chats that were searched. The search of the last chat may be unfinished. */
+  /** The number of searched chats. The last one may be unfinished (see `next`). */
   readonly chats: number;
 }
 
@@ -59,7 +59,7 @@ class Steps {
     return Math.min(this.#rows, this.#left);
   }
 
-  /** Begins the next step. Returns false if the page ends. */
+  /** Begins the next step. Returns false if the page has used up its rows or its time. */
   next(): boolean {
     this.#left -= this.rows();
     this.#rows = Math.min(this.#rows * 2, limits.search_step_rows_max);
@@ -80,9 +80,9 @@ export class Search {
 
   /**
    * Finds messages of one chat with ids below `before`, or from the newest message if `before` is 0. Reads up to
-   * limits.search_rows_max rows, and begins no step after limits.search_steps_ms. Even an answer without messages can
-   * therefore have a `next`. The words must be in the form that `foldCase` returns. Error: `unavailable` if a step
-   * takes Postgres longer than limits.search_timeout_ms.
+   * limits.search_rows_max rows, and starts no new step after limits.search_steps_ms. The answer may therefore have a
+   * `next` but no messages. The words must be in the form that `foldCase` returns. Error: `unavailable` if a step takes
+   * Postgres longer than limits.search_timeout_ms.
    */
   async inChat(
     chat: ChatRef,
@@ -108,8 +108,8 @@ export class Search {
 
   /**
    * Finds messages in these chats, one chat after the other, up to limits.search_hits_per_chat messages per chat. Reads
-   * only the newest limits.search_rows_per_chat_max rows of a chat. In the first chat, continues below `before`, unless
-   * `before` is 0. Begins no step after limits.search_steps_ms. Error: as for `inChat`.
+   * only the newest limits.search_rows_per_chat_max rows of a chat. In the first chat, finds ids below `before`, unless
+   * `before` is 0. Starts no new step after limits.search_steps_ms. Error: as for `inChat`.
    */
   async inChats(
     chats: readonly ChatRef[],
@@ -130,7 +130,7 @@ export class Search {
         const most = Math.min(limits.search_hits_per_chat, limit - messages.length);
         const found = await this.#confirm(ref, ids, words, most);
         messages.push(...found.messages);
-        // Continues on the next page if there were too few matching candidates, or if the records were too large.
+        // If candidates of this chat remain, the next page continues in this chat.
         const rest = ids.length === candidatesAtOnce ? (ids.at(-1) as number) : isCut ? bottom : 0;
         const next = found.last ?? (found.messages.length < most ? rest : 0);
         if (next > 0 || messages.length >= limit) return { messages, chats: searched, next };
@@ -139,7 +139,7 @@ export class Search {
     return { messages, chats: searched, next: 0 };
   }
 
-  /** Returns the first ranges. The last returned range may exceed `rows`. */
+  /** Returns the first ranges that together have about `rows` rows. The last returned range may exceed `rows`. */
   #stepOf<T extends SearchRange>(ranges: readonly T[], rows: number): readonly T[] {
     let count = 0;
     for (let left = rows; left > 0 && count < ranges.length; count++)
@@ -161,7 +161,7 @@ export class Search {
   }
 
   /**
-   * Divides among the chats, in their order, the rows that one search may read. Leaves out chats for which no rows
+   * Distributes the rows that one search may read among the chats, in their order. Omits chats for which no rows
    * remain.
    */
   async #rangesOf(chats: readonly ChatRef[], before: number) {
@@ -192,7 +192,7 @@ export class Search {
     }));
   }
 
-  /** Returns the answer for each range, in the order of the ranges. */
+  /** Searches the ranges in Postgres. The answers have the same order as the ranges. */
   async #select(
     ranges: readonly SearchRange[],
     words: readonly string[],
@@ -212,8 +212,8 @@ export class Search {
   }
 
   /**
-   * Returns up to `most` messages whose current records match. If these messages fill a page, the search of the chat
-   * stops, and `last` is the id of the last loaded message. Otherwise `last` is null.
+   * Returns up to `most` messages whose current records match. If these messages fill a page, `last` is the id of the
+   * last checked message, and the search of the chat continues there on the next page. Otherwise `last` is null.
    */
   async #confirm(chat: ChatRef, ids: readonly number[], words: readonly string[], most: number) {
     const messages: StoredMessage[] = [];

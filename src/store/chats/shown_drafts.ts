@@ -1,9 +1,9 @@
-/** Shows drafts of bots on event streams (decision 0061). Hints carry the drafts. */
+/** Shows bots' drafts on event streams (decision 0061). The drafts are sent in hints. */
 import type { Time, Timer } from '../../time.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** The prefixes of hints about drafts. Such hints announce no change. */
+/** The prefixes of hints about drafts. A draft changes nothing in the chat. */
 const draftHint = 'draft ';
 const stoppedHint = 'draft_stopped ';
 
@@ -13,7 +13,7 @@ export interface MessageDraft {
   readonly after_message_id: number;
   readonly can_stop: boolean;
   readonly stopped: boolean;
-  /** Empty until the bot has written text. Also empty for a stopped draft that the bot does not keep. */
+  /** Empty until the bot has written text. Also empty after a stop, unless the bot keeps the stopped draft. */
   readonly text: string;
   readonly entities?: readonly unknown[];
 }
@@ -24,7 +24,7 @@ export interface StoppedDraft {
   readonly kept: boolean;
 }
 
-/** Builds a draft from the fields in Redis (`lua/lib/draft.lua`). */
+/** Builds a draft from its fields in Redis (`lua/lib/draft.lua`). */
 export const draftOf = (
   id: string,
   after: string,
@@ -58,9 +58,8 @@ interface Paused {
 }
 
 /**
- * Shows at most one draft of a chat per `draft_show_interval_ms`, and no draft until the client has read the previous
- * draft. A newer draft replaces a pending draft. A slow client therefore gets fewer drafts instead of being
- * disconnected.
+ * Shows at most one draft of a chat per `draft_show_interval_ms`, and none until the client has read the previous
+ * draft. A newer draft replaces a pending one. A slow client therefore gets fewer drafts instead of being disconnected.
  */
 export class DraftPace {
   readonly #time: Time;

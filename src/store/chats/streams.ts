@@ -32,53 +32,51 @@ export interface Change {
   readonly kind: ChangeKind;
   /** A message id, 0 after an unpin, or the id of a callback query. */
   readonly id: string;
-  /** The message. Null for changes without a message, and for a message that was deleted or is not in Redis. */
+  /**
+   * The changed message. Null for a change without a message, and for a message that was deleted or is not in Redis.
+   */
   readonly message: StoredMessage | null;
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** For a pin: whether to notify the person. */
   readonly notify: boolean;
-  /** The cursor with which a stream resumes after this change. */
+  /** The cursor from which a client can resume the stream after this change. */
   readonly cursor: string;
 }
 
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Called when the stream has started. From then on, it reports all changes. A stream that ends at this point can
-   * resume at `cursor`.
+   * Called when the stream has started. From now on, it reports all changes. If it ends at this point, a client can
+   * resume it from `cursor`.
    */
   start(cursor: string): void;
   /**
-   * Reports that the person has entered or left a chat. A person enters a chat by opening it or being added. The
-   * report is not stored.
+   * Reports that the person has entered a chat (by opening it or being added) or has left it. This event is not stored.
    */
   membership(chat: ChatRef, isIn: boolean): void;
-  /** Reports an action, such as typing. The report is not stored. */
+  /** Reports a chat action, such as typing. This event is not stored. */
   action(chat: ChatRef, shown: ShownAction): void;
   /**
-   * Reports the draft that a bot shows in a direct chat. Until the returned promise resolves, the stream keeps only the
-   * newest draft and drops older drafts. The promise never rejects.
+   * Reports a bot's draft in a direct chat. Until the returned promise resolves, the stream keeps only the newest draft
+   * and drops older ones. The promise never rejects.
    */
   draft(chat: ChatRef, draft: MessageDraft): Promise<void>;
   draftStopped(chat: ChatRef, stopped: StoppedDraft): void;
-  /** Reports that the person has read a chat up to a message. The report is not stored. */
+  /** Reports that the person has read a chat up to a message. This event is not stored. */
   read(chat: number, message: number): void;
-  /**
-   * Reports that the person has muted, pinned or archived a chat, or has undone such a change. The report is not
-   * stored.
-   */
+  /** Reports that the person has muted, pinned or archived a chat, or has undone this. This event is not stored. */
   settings(chat: number): void;
-  /** Reports that the person's scheduled posts of a channel changed. The report is not stored. */
+  /** Reports that the person's scheduled posts in a channel have changed. This event is not stored. */
   scheduled(chat: number): void;
-  /** Reports that the person changed their name, avatar or settings. The report is not stored. */
+  /** Reports that the person has changed their name, avatar or settings. This event is not stored. */
   profile(): void;
-  /** Reports the person's own unsent text in a chat. The report is not stored. */
+  /** Reports the person's own unsent text in a chat. This event is not stored. */
   personDraft(draft: PersonDraft): void;
-  /** Reports that this node is shutting down. The stream reports no more changes. */
+  /** Called when this node shuts down. The stream reports no more changes. */
   leave(): void;
 }
 
-/** A stream reloads its chat list after this many ticks even without a hint. */
+/** After this many timer ticks, a stream reloads its chat list even without a hint. */
 const reloadTicks = 10;
 
 type RawRow = [
@@ -135,8 +133,8 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Leaves out changes after `version`, because the next read returns them. Reports a gap immediately, even if the next
-  // read then reports the same gap again.
+  // Omits changes after `version`, because the next read returns them. Reports a gap immediately, even if the next read
+  // then reports it again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }
@@ -157,8 +155,8 @@ async function relatedMessages(records: Records, changes: ReadonlyArray<Pick<Cha
 }
 
 /**
- * Returns which of the changed chats the person may read now. The stream's own list may be outdated, because only hints
- * update it.
+ * Returns which of the changed chats the person may read now. The stream's own list of chats may be outdated, because
+ * only hints update it.
  */
 async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<Pick<Change, 'chat'>>) {
   const named = new Map(changes.map(({ chat }) => [chatText(chat), chat]));
@@ -171,7 +169,7 @@ async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<
 }
 
 /**
- * Represents a stream. While it is `starting`, it loads the person's chats. While it is `open`, it reports changes of
+ * An event stream of one person. While `starting`, it loads the person's chats. While `open`, it reports the changes of
  * these chats. After it has `ended`, it reports nothing.
  */
 class Stream {
@@ -190,11 +188,11 @@ class Stream {
   #reloading = false;
   readonly #dirty = new Set<number>();
   /**
-   * The partitions that are being read. Each partition is read independently, because a master of a cluster may be
-   * down.
+   * The partitions that are being read. Each is read independently of the others, because one master of a cluster may
+   * be down.
    */
   readonly #showing = new Set<number>();
-  /** For each partition, the time in ms at which the logs of its chats must be renewed. */
+  /** For each partition, the time in ms at which the change logs of its chats must be renewed. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -245,8 +243,8 @@ class Stream {
     if (reloadList) this.#stale = true;
     for (const partition of partitions) this.#dirty.add(partition);
     if (this.#state !== 'open') return;
-    // Does not wait for the chat list, so that a slow load of the list does not delay changes. A failed load is retried
-    // within a second.
+    // Does not wait for the chat list, because a slow load would delay changes. A failed load is retried within a
+    // second.
     this.#work().catch(() => undefined);
     for (const partition of partitions) this.#catchUp(partition).catch(() => undefined);
   }
@@ -290,8 +288,8 @@ class Stream {
       this.#listener.membership(parseChat(name), false);
     }
     const fresh = list.filter((chat) => !this.#unlisten.has(chatText(chat)));
-    // Loads the record of a chat that is missing in Redis. Such a chat has no log, but the record shows when it last
-    // changed.
+    // Loads the record of a chat that is not in Redis. Such a chat has no change log, but the record contains the
+    // version of its last change.
     if (this.#state === 'starting' && this.#resumes) await Promise.all(fresh.map((chat) => chats.find(chat)));
     await Promise.all(fresh.map((chat) => this.#listen(chat)));
     this.#byPartition = groupBy(list, ({ id }) => partitions.of(id));
@@ -318,8 +316,8 @@ class Stream {
     if (this.#state === 'ended') return stop();
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
-    // Reports the complete log of a chat, or a `gap`. The chat may have changed between the moment when the person
-    // joined and this check.
+    // Reports the complete change log of a chat, or a `gap`, because the chat may have changed after the person joined
+    // and before this check.
     const isNew = this.#state === 'starting' && !this.#resumes;
     if (!isNew && !this.#cursors.has(partition)) this.#cursors.set(partition, 1);
   }
@@ -343,8 +341,7 @@ class Stream {
     const after = this.#cursors.get(partition) ?? 0;
     const { version, rows } = await readChanges(context, partition, after, keep, list);
     if (this.#byPartition.get(partition) !== list) {
-      // Reads the partition again if a chat was added during the read, because the earlier changes of this chat have
-      // not been read yet.
+      // If a chat was added during the read, its earlier changes have not been read yet. Reads the partition again.
       this.#dirty.add(partition);
       return;
     }
@@ -396,8 +393,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes. If `cursor` is given, reports only changes after this cursor. With `unseen`, the browser
-   * window is not visible and does not count as open. Returns the function that ends the stream.
+   * Starts a stream. If `cursor` is given, reports only changes after this cursor. `unseen` is true if the browser
+   * window is not visible, and the window then does not count as open. Returns a function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {
@@ -423,8 +420,8 @@ export class Streams {
   }
 
   /**
-   * Counts a stream that reports no chats, such as a stream of reactions, against the person's limit. Returns the
-   * function that ends the count, or null if the person has too many streams.
+   * Counts another kind of stream, such as a stream of reactions, against the person's limit. Returns a function that
+   * ends the count, or null if the person has too many streams.
    */
   join(user: number): (() => void) | null {
     if (this.openOf(user) >= limits.streams_per_user_max) return null;
@@ -432,7 +429,7 @@ export class Streams {
     return () => this.#count(user, -1, false);
   }
 
-  /** Calls `listener` when all streams end. Returns the function that unsubscribes. */
+  /** Calls `listener` when this node ends all streams. Returns a function that removes the listener. */
   onLeave(listener: () => void): () => void {
     this.#leaving.add(listener);
     return () => void this.#leaving.delete(listener);
@@ -461,7 +458,7 @@ export class Streams {
       this.#from.context.time.cancel(this.#timer);
       this.#timer = undefined;
     }
-    // Reloads the chat list regularly, because the hint about a change of the list may be lost.
+    // Reloads the chat list regularly, because a hint about a changed list may be lost.
     const reloadList = ++this.#ticks % reloadTicks === 0;
     for (const stream of this.#open) stream.check(undefined, reloadList);
   }
