@@ -1,29 +1,29 @@
 /** Sets the limits of stored data: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
   versions_per_incarnation: 2 ** 40,
-  /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
+  /** The maximum size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
-  /** Two limits on the total size of pending edits in one partition: for the bots of one owner, and for all bots. */
+  /** The maximum total size of pending edits in one partition: for the bots of one owner, and for all bots. */
   pending_edits_bytes_per_owner_max: 4 * 1024 * 1024,
   pending_edits_bytes_max: 16 * 1024 * 1024,
   /**
-   * Each pending edit counts as this many bytes in addition to its own size. This also limits the number of pending
-   * edits.
+   * Each pending edit counts as this many bytes more than its own size, so the limits in bytes also limit the number of
+   * pending edits.
    */
   pending_edit_overhead_bytes: 1024,
-  /** If a node cannot apply a pending edit, the edit is due again after this time. */
+  /** How long until a node tries again to apply a pending edit that could not be applied. */
   pending_edit_retry_ms: 1_000,
-  /** How many pending edits of one partition a node applies at a time. */
+  /** How many pending edits of one partition a node applies at once. */
   pending_edits_batch_max: 64,
   granted_edits_max: 2,
   granted_edit_ttl_ms: 60_000,
   delete_age_ms_max: 48 * 3_600_000,
   /**
-   * The total size of the message records that one script creates. Each record is written to the state, the journal
-   * and, in groups, the outbox.
+   * The maximum total size of the message records that one script creates. Each record is written to the state, to the
+   * journal and, in groups, to the outbox.
    */
   messages_batch_bytes_max: 1024 * 1024,
   reactions_per_user_max: 20,
@@ -44,27 +44,30 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
-  /** The maximum number of batches of 1,000 updates that one step deletes from the kept updates of a deleted bot. */
+  /** How many batches of 1,000 stored updates of a deleted bot one step deletes. */
   kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
-   * How many host names may be looked up in a burst for webhooks and push subscriptions. The full number is available
+   * How many host names of webhooks and push subscriptions may be looked up in a burst. The full burst is available
    * again after a minute.
    */
   host_look_ups_per_bot_max: 20,
   host_look_ups_per_owner_max: 100,
-  /** How many pings of webhooks an owner may send per minute. */
+  /** How many pings per minute an owner may send to webhooks. */
   pings_per_owner_max: 6,
-  /** How many pages may be loaded for one person's link previews: in a burst, and after that per minute. */
+  /**
+   * How many pages may be loaded for one person's link previews in a burst. The full burst is available again after a
+   * minute.
+   */
   link_previews_per_person_max: 60,
-  /** The number of previews in Redis, and the maximum size of each preview. */
+  /** How many link previews are in Redis, and the maximum size of each. */
   link_preview_slots: 8_192,
   link_preview_bytes_max: 4 * 1024,
-  /** How long the cache keeps the preview of a page, and how long it remembers that a page has no preview. */
+  /** How long a page's link preview is cached, and how long it is remembered that a page has none. */
   link_preview_kept_ms: 12 * 3_600_000,
   link_preview_absent_ms: 600_000,
   /**
-   * How often a caller may make Postgres check whether two people share a chat: a burst, and after that one check per
+   * How often a caller may make Postgres check whether two people share a chat: first a burst, then one check per
    * interval.
    */
   stranger_look_ups_max: 100,
@@ -78,29 +81,29 @@ export const storeLimits = {
   /** How many consumers may share a bot's queue, and how long a consumer's name may be. */
   consumers_max: 64,
   consumer_name_length_max: 32,
-  /** How long a consumer may go without a poll step before it loses its chats to other consumers. */
+  /** How long a consumer may wait between two poll steps before it loses its chats to other consumers. */
   consumer_lease_s_default: 4,
   consumer_lease_s_max: 60,
-  /** The minimum time between two steps of a waiting poll with a consumer name. */
+  /** The minimum time between two steps of a consumer's waiting poll. */
   consumer_step_ms_min: 20,
   /**
-   * How long a waiting poll pauses between two steps, per consumer of the bot. All waiting consumers of a bot together
-   * therefore make at most 1,000 / 3 steps a second, even if very many updates wake them.
+   * How long a waiting poll pauses between two steps, multiplied by the number of the bot's consumers. All consumers of
+   * a bot together therefore make at most 1,000 / 3 steps a second, however many updates wake them.
    */
   consumer_pause_ms: 3,
   /**
-   * How long a consumer may leave its updates unconfirmed. After this time, its stream ends. If a client disappears
-   * without notice, other consumers thus get its updates.
+   * How long a consumer may leave its updates unconfirmed before its stream ends. If a client disappears without
+   * notice, other consumers thus get its updates.
    */
   stream_confirm_ms_max: 60_000,
-  /** Redis remembers which consumer holds which chat until this long after the last poll. */
+  /** How long after the last poll Redis remembers which consumer holds which chat. */
   consumers_ttl_ms: 10 * 60_000,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
   queue_age_ms_max: 24 * 3_600_000,
   /**
-   * The maximum size of an update that a hint may copy. A hint copies an update if fewer than hint_updates_max updates
-   * are pending.
+   * The maximum size of an update that is copied into its hint. The update is copied only if fewer than
+   * hint_updates_max updates are pending.
    */
   hint_update_bytes_max: 4_096,
   hint_updates_max: 100,
@@ -110,48 +113,45 @@ export const storeLimits = {
   inline_query_age_ms_max: 30_000,
   /** How long a person's call waits for the answer to an inline query. */
   inline_wait_ms_max: 7_000,
-  /** A person can choose a result until this long after the bot's answer. */
+  /** How long after the bot's answer a person can choose a result. */
   inline_choice_ms: 5 * 60_000,
-  /** A bot gets inline queries only while its pending updates are within this number and this total size. */
+  /** A bot with more pending updates than this number or total size gets no inline queries. */
   inline_pending_max: 10_000,
   inline_pending_bytes_max: 16 * 1024 * 1024,
   inline_answer_bytes_max: 256 * 1024,
-  /** How many answers from one bot are stored, and their total size. */
+  /** The maximum number and the maximum total size of one bot's stored answers to inline queries. */
   inline_answers_max: 1_000,
   inline_answers_bytes_max: 4 * 1024 * 1024,
-  /**
-   * How many inline queries a person may send in a burst, and the interval after which the person may send one more
-   * query.
-   */
+  /** How many inline queries a person may send in a burst. After that, one more is allowed per interval. */
   inline_queries_per_person_max: 30,
   inline_query_per_person_ms: 500,
-  /** How many inline queries a bot may get in a burst, and the interval after which the bot may get one more query. */
+  /** How many inline queries a bot may get in a burst. After that, one more is allowed per interval. */
   inline_queries_per_bot_max: 300,
   inline_query_per_bot_ms: 20,
-  /** How long a draft of a bot is shown after its last change. */
+  /** How long a bot's draft is shown after its last change. */
   draft_ttl_ms: 30_000,
-  /** How often a changing draft is stored, so that windows that open later can show it. */
+  /** The minimum time between two stores of a changing draft. The stored draft is for windows that are opened later. */
   draft_store_interval_ms: 1_000,
-  /** How often a stream shows the draft of a chat. A newer draft replaces the pending draft. */
+  /**
+   * The minimum time between two drafts of a chat that a stream shows. Meanwhile a newer draft replaces the pending
+   * one.
+   */
   draft_show_interval_ms: 50,
-  /** How far ahead a post can be scheduled. */
+  /** The minimum and maximum time for which a post can be scheduled in advance. */
   schedule_ahead_ms_min: 60_000,
   schedule_ahead_ms_max: 365 * 24 * 3_600_000,
   /**
    * The maximum time between two checks for scheduled posts, and the pause after a failed attempt. The maximum is
-   * shorter than `schedule_ahead_ms_min`, so a process finds each new post before it is due.
+   * shorter than `schedule_ahead_ms_min`, so that each process finds a new post before the post is due.
    */
   scheduled_posts_look_ms_max: 4_000,
   scheduled_posts_retry_ms: 1_000,
-  /** How many scheduled posts are published at a time, and how long a process claims them. */
+  /** How many scheduled posts are published at once, and how long a process's claim on a post lasts. */
   scheduled_posts_batch_max: 20,
   scheduled_post_claim_ms: 10_000,
-  /**
-   * A process keeps trying to publish a post until this long after the first attempt. Shorter than
-   * `idempotency_ttl_ms`.
-   */
+  /** How long after the first attempt a process keeps trying to publish a post. Shorter than `idempotency_ttl_ms`. */
   scheduled_post_tries_ms_max: 23 * 3_600_000,
-  /** How long a post that could not be published is kept, and how often older posts of this kind are deleted. */
+  /** How long a post that could not be published is kept, and how often older ones are deleted. */
   scheduled_post_failure_age_ms: 30 * 24 * 3_600_000,
   scheduled_posts_clean_ms: 3_600_000,
   account_removal_ms_max: 8_000,
@@ -164,7 +164,7 @@ export const storeLimits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** If a node checks no token for this long, the node lets its lease expire. */
+  /** If a node checks no token for this long, it lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -173,77 +173,81 @@ export const storeLimits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   /**
-   * How many unknown tokens may be looked up in a burst for one slowed address. After that, one lookup per interval is
-   * allowed.
+   * How many unknown tokens may be looked up for one slowed address in a burst. After that, one more is allowed per
+   * interval.
    */
   guess_look_ups_max: 10,
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   ring_age_ms_max: 15_000,
-  /** How many chats of a listing count as one additional call. */
+  /** How many chats in a list count as one additional call. */
   heads_per_call: 500,
   /**
-   * How long later pages of the chat list reuse the order of the first page, and how many chats all these orders in one
-   * process may contain.
+   * How long later pages of the chat list reuse the order of the first page, and how many chats all stored orders in
+   * one process may contain together.
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
-  /** The maximum number of rows that a search reads: in total, and from each chat if all chats are searched. */
+  /**
+   * The maximum number of rows that a search reads in total, and the maximum number from each chat if several chats are
+   * searched.
+   */
   search_rows_max: 10_000,
   search_rows_per_chat_max: 2_500,
   search_chats_max: 200,
   search_hits_per_chat: 3,
   /**
-   * A page of a search reads its rows in steps. Each step reads up to twice as many rows as the previous step. No step
-   * begins after `search_steps_ms`. The search of one chat costs about as much as `search_chat_rows` further rows.
+   * A search reads the rows of a page in steps. Each step reads up to twice as many rows as the previous step. No step
+   * starts after `search_steps_ms`. Searching one more chat costs about as much as reading `search_chat_rows` more
+   * rows.
    */
   search_step_rows_min: 250,
   search_step_rows_max: 2_000,
   search_steps_ms: 25,
   search_chat_rows: 25,
   search_timeout_ms: 2_000,
-  /** The maximum number of people and bots that one search of an administrator reads. */
+  /** The maximum number of people and bots that one administrator's search reads. */
   search_accounts_rows_max: 20_000,
   outbox_batch_entries_max: 200,
   /** How many updates one script call forwards from an outbox to one bot. */
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
   outbox_bytes_max: 64 * 1024 * 1024,
-  /** How many outbox entries fit into the byte limit even if each entry contains two records of the maximum size. */
+  /**
+   * An outbox with fewer entries cannot exceed the byte limit, even if each entry contains two records of the maximum
+   * size.
+   */
   outbox_length_small: 500,
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
   /** How many chats of one partition one script call checks for changes. */
   changes_chats_max: 250,
-  /** The TTL of a new chat's change log until a member first reads the log. */
+  /** The lifetime of a new chat's change log until a member first reads the log. */
   changes_log_new_ttl_ms: 5_000,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
   /** How many posts one stream of reactions may follow. */
   posts_watched_max: 40,
-  /**
-   * How many actions, such as typing, a person may show in a burst, and the interval after which one more action is
-   * allowed.
-   */
+  /** How many actions, such as typing, a person may show in a burst. After that, one more is allowed per interval. */
   actions_per_person_max: 5,
   action_per_person_ms: 1_000,
-  /**
-   * How many actions of people a node shows in one chat in a burst, and the interval after which the node shows one
-   * more action.
-   */
+  /** How many people's actions a node shows in one chat in a burst. After that, one more is shown per interval. */
   actions_per_chat_max: 20,
   action_per_chat_ms: 100,
-  /** How often a person may change drafts in a burst, and the interval after which one more change is allowed. */
+  /** How many changes of drafts a person may make in a burst. After that, one more is allowed per interval. */
   person_draft_changes_max: 30,
   person_draft_change_ms: 200,
   /**
-   * The number of chats for which the drafts of a person are stored, and the total size of the drafts. The oldest drafts
-   * are dropped. Drafts expire this long after the person's last change.
+   * The maximum number of a person's drafts, and their maximum total size. The oldest drafts are dropped. All drafts
+   * expire this long after the person's last change of a draft.
    */
   person_drafts_max: 100,
   person_drafts_bytes_max: 256 * 1024,
   person_draft_ttl_ms: 30 * 24 * 3_600_000,
-  /** How many script calls may move the updates of deleted routes. Each call moves up to webhook_take_max updates. */
+  /**
+   * How many script calls may move updates from the queues of deleted routes. Each call moves up to webhook_take_max
+   * updates.
+   */
   route_moves_max: 5_000,
   webhook_connections_default: 40,
   webhook_secret_rotation_ms: 24 * 3_600_000,
@@ -251,20 +255,18 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
-  /** A replay adds updates to a webhook only while fewer updates than this limit are pending there. */
+  /** A replay adds updates to its queue only while fewer than this many updates are pending there. */
   replay_pending_max: 25,
-  /** Replays pause while a live update has been waiting for this long. */
+  /** Replays pause if a live update has been waiting for this long. */
   replay_late_ms: 2_000,
   replay_step_ms: 250,
-  /** How long a worker claims a replay. */
+  /** How long a worker's claim on a replay lasts. */
   replay_claim_ms: 5_000,
   /** How many replays one worker serves at a time. */
   replays_served_max: 10,
-  /** How many replays of a bot are listed. */
+  /** How many of a bot's replays are listed. */
   replays_kept: 20,
-  /**
-   * How long Redis keeps the queue of a replay after the last step. This time is longer than an update may be pending.
-   */
+  /** How long Redis keeps a replay's queue after the replay's last step. Longer than an update may be pending. */
   replay_state_ttl_ms: 25 * 3_600_000,
   replay_connections_max: 10,
   stored_file_bytes_min: 4_096,
@@ -277,54 +279,58 @@ export const storeLimits = {
   incarnation_sequence_skip: 10_000,
   /** How long Redis keeps revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
-  /** How many revocations Redis stores. Each revocation takes about 150 bytes. */
+  /** How many revocations Redis stores. Each takes about 150 bytes. */
   revocations_kept_max: 200_000,
   leak_place_length_max: 512,
   talk_age_ms_max: 24 * 3_600_000,
   notices_batch_max: 50,
-  /** How long a process may take to send the notices that it claimed. After this time, another process sends them. */
+  /** How long a process has to send the notices that it claimed. After this time, another process sends them. */
   notice_claim_ms: 30_000,
   notice_retry_ms: 1_000,
   notice_retry_ms_max: 60_000,
   notice_tries_max: 1_500,
   admin_tokens_max: 100,
   admin_notes_in_flight_max: 100,
-  /** The lifetime of the record of an open window, and the interval at which the record is renewed. */
+  /** How long the record of an open window lasts, and how often it is renewed. */
   presence_ttl_ms: 25_000,
   presence_renew_ms: 8_000,
   presence_batch_max: 500,
   push_subscriptions_max: 10,
-  /** The maximum age of a message that causes a notification. */
+  /** The maximum age of a message that still causes a notification. */
   push_age_ms_max: 10 * 60_000,
   push_gap_ms: 10_000,
   push_recipients_max: 10_000,
   push_due_max: 100_000,
   push_failures_max: 10,
   /**
-   * How often a person may change their name or avatar: a burst, and after that one change per interval. One change may
-   * concern thousands of chats.
+   * How many changes of their name or avatar a person may make in a burst. After that, one more is allowed per
+   * interval. One change may concern thousands of chats.
    */
   profile_changes_max: 10,
   profile_change_ms: 60_000,
   /**
-   * How many chats a change of a name or avatar updates before the call returns: of chats with bots, and of chats of
-   * two people. The sweep updates the others.
+   * When a name or avatar changes, how many chats with bots, and how many chats of two people, are updated before the
+   * call returns. The sweep updates the other chats.
    */
   profile_chats_max: 200,
   /** How many chats a person can pin at the top of the list. */
   chats_pinned_max: 5,
   script_read_bytes_max: 512 * 1024,
-  /** How long the answer of a durable call waits for Postgres. After this time, the outcome of the call is unknown. */
-  durable_wait_ms_max: 5_000,
-  /** How often a front reads the progress of journals while calls wait, because hints may get lost. */
-  durable_look_ms: 100,
   /**
-   * The maximum number of unanswered durable calls in one front, and the maximum total size of their waiting answers.
+   * How long a durable call waits until its changes are in Postgres. After this time, the outcome of the call is
+   * unknown.
    */
+  durable_wait_ms_max: 5_000,
+  /**
+   * How often a front reads the progress of journals while durable calls wait. This finds flushes whose hints were
+   * lost.
+   */
+  durable_look_ms: 100,
+  /** The maximum number of unanswered durable calls in one front, and the maximum total size of their answers. */
   durable_calls_max: 10_000,
   durable_bytes_max: 64 * 1024 * 1024,
   /**
-   * The maximum shares of one account: the share of the waiting durable calls, and the share of the bytes of their
+   * The maximum number of one account's unanswered durable calls in one front, and the maximum total size of their
    * answers.
    */
   durable_calls_per_account_max: 2_000,
@@ -332,7 +338,8 @@ export const storeLimits = {
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
   /**
-   * The maximum size of a stored answer. A repeated call rebuilds a larger answer from the records of its scripts.
+   * The maximum size of a stored answer. If a larger answer is needed again, it is rebuilt from the records that the
+   * scripts stored.
    */
   idempotency_answer_bytes_max: 2 * 1024,
   idempotency_lease_ms: 15_000,

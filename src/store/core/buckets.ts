@@ -1,10 +1,10 @@
-/** Takes calls from token buckets in Redis. A bucket limits the calls of one account on all nodes together. */
+/** Takes tokens for calls from token buckets in Redis. All nodes share an account's bucket. */
 import { fail } from '../../errors.js';
 import type { StoreContext } from './context.js';
 
 /**
- * Takes calls from a bucket. The bucket has room for `calls`, and one call is refilled every `intervalUs`. Error:
- * `too_many_requests`.
+ * Takes calls from an account's bucket. The bucket holds up to `calls` calls, and gets one back every `intervalUs`.
+ * Error: `too_many_requests`.
  */
 export async function takeCalls(
   { scripts, keys }: Pick<StoreContext, 'scripts' | 'keys'>,

@@ -1,7 +1,7 @@
 /**
- * Encodes records for Redis and Postgres. A message record starts with a msgpack array of small header fields, which
- * scripts read and write. Three segments follow, which scripts only copy: content, keyboard and constant fields. A
- * channel message ends with its post id, which the script adds.
+ * Encodes records for Redis and Postgres. A message record starts with a header, a msgpack array of small fields that
+ * scripts read and write. Three segments follow that scripts only copy: content, keyboard and constant fields. For a
+ * channel message, the script appends the post id.
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
@@ -20,7 +20,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** A profile in a record. Field names are short, and absent fields are left out. */
+/** A profile inside a record. Field names are short, and absent fields are omitted. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -31,7 +31,7 @@ export interface Profile {
   readonly g?: string;
   readonly x?: string;
   readonly t?: 'group' | 'channel' | 'person';
-  /** The two people of a chat of type `person`. */
+  /** Only for a chat of type `person`: its two people. */
   readonly pair?: readonly [Profile, Profile];
   /** The number of members of a group or channel. */
   readonly m?: number;
@@ -57,7 +57,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** Lists media types. File ids contain the index of the type, so new types must be appended. */
+/** The media types. A file id contains the index of its type, so new types must be appended. */
 export const mediaTypes = [
   'photo',
   'video',
@@ -70,13 +70,13 @@ export const mediaTypes = [
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** A file. Media that are stored by reference omit unknown properties. */
+/** A file. For media stored by URL, unknown properties are absent. */
 export interface Media {
   readonly type: MediaType;
   readonly id: string;
-  /** The `file_unique_id`. Equal files have the same value. This value cannot be used to send or download a file. */
+  /** The `file_unique_id`. Equal files have the same value. It cannot be used to send or download a file. */
   readonly unique: string;
-  /** The URL of media that are stored by reference. Absent if the media were uploaded. */
+  /** The URL of media stored by URL. Absent for uploaded media. */
   readonly url?: string;
   /** In bytes. */
   readonly size?: number;
@@ -90,7 +90,7 @@ export interface Media {
   readonly title?: string;
   readonly performer?: string;
   readonly spoiler?: true;
-  /** The emoji of a sticker, and the name of its set. */
+  /** For a sticker: its emoji, and the name of its set. */
   readonly emoji?: string;
   readonly set?: string;
   readonly thumb?: Media;
@@ -100,16 +100,16 @@ export interface Media {
 export interface ContentObject {
   readonly type: string;
   /**
-   * The period of a live location in seconds, and the end of this period as Unix time in seconds. The end is 0 if the
-   * bot stopped the location. Both values are packed after the object, because scripts read them.
+   * For a live location: its period in seconds, and its end as Unix time in seconds. The end is 0 if the bot stopped
+   * the location. Both values are packed after the object, because scripts read them.
    */
   readonly live?: readonly [number, number];
 }
 
-/** The options of a link preview, with the names of the wire format. */
+/** The link preview options, named as in the wire format. */
 export interface LinkPreviewOptions {
   readonly is_disabled?: true;
-  /** The page to show instead of the first link. */
+  /** The page whose preview is shown, instead of the first link in the text. */
   readonly url?: string;
   readonly prefer_small_media?: true;
   readonly prefer_large_media?: true;
@@ -117,14 +117,14 @@ export interface LinkPreviewOptions {
 }
 
 /**
- * The part of a message that an edit replaces: a text, or media with their caption. A video note, a sticker and an object have
- * no caption.
+ * The part of a message that an edit replaces: a text, or media with its caption. A video note, a sticker and an object
+ * have no caption.
  */
 export interface Content {
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly above?: true;
-  /** The options of the link preview that are on. Only text messages have such options. */
+  /** The link preview options that are set. Only text messages have them. */
   readonly preview?: LinkPreviewOptions;
   readonly media?: Media;
   readonly object?: ContentObject;
@@ -133,15 +133,15 @@ export interface Content {
 export interface ForwardOrigin {
   /** The person or bot who wrote the original message. Absent if a channel published the message. */
   readonly from?: Profile;
-  /** The channel of the original message. `message` is the id in that channel. */
+  /** The channel in which the original message was posted. `message` is its id there. */
   readonly chat?: Profile;
   readonly message?: number;
-  /** The time when the original message was sent, Unix time in seconds. */
+  /** When the original message was sent, as Unix time in seconds. */
   readonly date: number;
 }
 
 export interface Service {
-  /** The id of the pinned message. The pinned message is shown as it was when the update was created. */
+  /** The id of the pinned message. The update shows that message as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
@@ -150,12 +150,12 @@ export interface Service {
 
 /** The fields of a message that never change. */
 export interface Origin {
-  /** The sender's profile, only in groups and channels. In direct chats, the sender's id is enough. */
+  /** The sender's profile. Absent in direct chats, where the sender's id is enough. */
   readonly from?: Profile;
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
   readonly group?: string;
-  /** The bot whose inline result the person sent. */
+  /** For a message that a person sent as an inline result: the bot that provided the result. */
   readonly via?: Profile;
   readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
@@ -166,7 +166,7 @@ export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4, inline: 8 } as const;
 
-/** Describes the header array. Lua accesses the array by position (see lua/lib/message.lua). */
+/** The header array. Lua reads the fields by their position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds. */
@@ -182,7 +182,7 @@ export interface MessageRecord extends MessageHeader {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly origin: Origin;
-  /** The post id of a channel message, or 0 in other chats. */
+  /** The post id of a channel message, or 0 for other messages. */
   readonly post: number;
 }
 
@@ -201,7 +201,7 @@ function isEmpty(object: object): boolean {
 const wordless: readonly string[] = ['video_note', 'sticker'] satisfies readonly MediaType[];
 
 /**
- * Returns the message kind for this content. Video notes and stickers are stored as objects, because they have no
+ * Returns the kind of a message with this content. Video notes and stickers count as objects, because they have no
  * caption either.
  */
 export const kindOfContent = ({ media, object }: Content): MessageKind => {
@@ -210,8 +210,8 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 };
 
 /**
- * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
- * `entities_too_long` if the result is too large. Only links can cause this error.
+ * Packs the text first and the media after it, so that a script can replace a caption without unpacking the media.
+ * Throws `entities_too_long` if the result is too large, which only links can cause.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const parts: unknown[] = media === undefined ? [words] : [words, media];
@@ -237,12 +237,13 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   return { ...words, object: live === undefined ? behind : { ...behind, live } };
 }
 
-/** Packs the parts that the caller provides: all fields that follow version and date. */
+/** Packs the part of a record that the caller of a script provides: all fields after version and date. */
 export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>) {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // Packs the six numbers as one array and drops its first byte, because this is faster than packing each number.
+  // Packs the six numbers as one array and drops the array's first byte, because this is faster than packing each
+  // number.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
@@ -254,7 +255,7 @@ export function packMarkup(markup: InlineKeyboard | null): Buffer {
   return bytes.length > ruleLimits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
-/** Packs a complete record, in the form that scripts create. */
+/** Packs a complete record, in the same form as records that scripts create. */
 export function packMessage(message: MessageRecord): Buffer {
   const tail = packMessageTail(message);
   const edited = pack(message.editedAt);
@@ -296,7 +297,7 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
   };
 }
 
-/** Returns the size of the msgpack number at `at`. The header contains only numbers. */
+/** Returns the size of the msgpack value at `at`, which must be a number. The header contains only numbers. */
 function intSize(bytes: Buffer, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80 || lead >= 0xe0) return 1;
@@ -331,7 +332,7 @@ export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
 
-/** Returns whether a record is a tombstone, which replaces a deleted message. */
+/** Returns whether the record is a tombstone, which replaces a deleted message. */
 export function isTombstone(bytes: Buffer): boolean {
   let at = 1;
   for (let i = 0; i < kindField; i++) at += intSize(bytes, at);
@@ -339,8 +340,8 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded
- * as a 32-bit integer, because the bytes are then not a record.
+ * Returns the day on which a message was sent, in days since 1970 in UTC, below 2^16. If the date is not encoded as a
+ * 32-bit integer, the bytes are not a record, and the result is 0.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);

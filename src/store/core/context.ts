@@ -1,4 +1,4 @@
-/** Defines the dependencies that all parts of the store share. */
+/** Defines the dependencies shared by all parts of the store. */
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';
 import type { Database } from '../../postgres/sql.js';
@@ -20,7 +20,7 @@ export interface StoreShards {
 }
 
 /**
- * Wraps the databases of a call that may run again. `once` wraps one database. `partition` is one of the partitions in
+ * Wraps the databases of a call that may run again. `once` wraps one of them. `partition` is any partition stored in
  * that database.
  */
 export function shardsOnce(
@@ -32,7 +32,7 @@ export function shardsOnce(
 
 export interface StoreContext {
   readonly db: Database;
-  /** The standby servers. Messages that are not in Redis are read from these servers. */
+  /** The Postgres standby servers. Messages that are not in Redis are read from them. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
@@ -40,26 +40,28 @@ export interface StoreContext {
   readonly secrets: Secrets;
   readonly time: Time;
   readonly random: Random;
-  /** How long a record loaded from Postgres stays in Redis, in ms. */
+  /** How long a record from Postgres stays in Redis, in ms. */
   readonly hotTtlMs: number;
   readonly transferConsent: boolean;
-  /** The setting EDIT_AFTER_PRESS: each press of a button allows the bot one more edit. */
+  /** The setting EDIT_AFTER_PRESS: each press of a button allows the bot one additional edit. */
   readonly editAfterPress: boolean;
   /** The setting BASE_URL without a final slash. */
   readonly baseUrl: string;
-  /** How many people are listed per emoji of a post, at most ruleLimits.reactors_listed_max. */
+  /** How many people are listed for each emoji of a post, at most ruleLimits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** The setting BOTS_PER_OWNER. If absent, ruleLimits.bots_per_owner_max applies. */
   readonly botsPerOwner?: number | undefined;
   /** The setting JWT_ISSUER or OIDC_ISSUER, or undefined if there is no identity provider. */
   readonly issuer?: string | undefined;
   /**
-   * Returns the request id of the next change. Call it once per change, before the first attempt. A call that runs
-   * again under the same idempotency key then gets the same ids in the same order. `uniqueText` does not guarantee the
-   * same ids.
+   * Returns the request id of the next change. Call it once per change, before the first attempt. If the call runs
+   * again under the same idempotency key, it gets the same ids in the same order. `uniqueText` does not guarantee this.
    */
   readonly requestId: () => string;
-  /** Returns a text that no other call on any node gets. Used for fill tickets and for the names of long polls. */
+  /**
+   * Returns a text that is different in every call on every node. Used for fill tickets and for the names of long
+   * polls.
+   */
   readonly uniqueText: () => string;
   /** Whether an earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
@@ -73,7 +75,7 @@ export const readBackTtlMs = (
   partition: number,
 ): number => (scripts.isFull(partition) ? Math.min(hotTtlMs, redisLimits.redis_full_ttl_ms) : hotTtlMs);
 
-/** Creates a function that returns texts. Each text is unique across all calls and nodes. */
+/** Creates a function that returns a new text at each call. No other node gets the same texts. */
 export function createUniqueText(random: Random): () => string {
   const prefix = random.bytes(9).toString('base64url');
   let counter = 0;
@@ -84,14 +86,14 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Why a call may run again. `once`: the call has an idempotency key. `answer`: the call comes from a webhook answer,
- * and the delivery may be repeated.
+ * Why a call may run again. `once`: the client sent an idempotency key. `answer`: the call comes from a webhook's
+ * answer, and the delivery may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 
 /**
- * Creates the request ids of a call that may run again. The same seed gives the same ids. `next` returns the next id
- * without using it. `lua/lib/request.lua` recognises these ids by their prefix.
+ * Creates the request ids for a call that may run again. The same seed gives the same ids. `next` shows the next id
+ * without using it up. `lua/lib/request.lua` recognises these ids by their prefix.
  */
 export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
   let drawn = 0;
@@ -100,7 +102,7 @@ export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {
 }
 
 /**
- * How many times a call may load missing records and try again. If records are still missing after the last try, the
- * call fails as overloaded.
+ * How many times a call may load missing records and try again. If records are still missing after the last attempt,
+ * the call fails with `unavailable`.
  */
 export const fillAttemptsMax = 6;

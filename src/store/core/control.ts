@@ -39,7 +39,7 @@ interface Image {
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** Loads several records. Defined only for kinds whose records often change together. */
+  /** Loads several records at once. Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   /** `nowMs` is the time of Redis. */
   read(fields: readonly unknown[], id: number, nowMs: number): T;
@@ -47,32 +47,32 @@ interface Kind<T> {
 
 export interface Bot {
   readonly id: number;
-  /** The owner's id, or 0 for a deleted bot and for the management bot. */
+  /** The owner's id. 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
-  /** The bot's default name. If no default was set, the name that the bot got at creation. */
+  /** The bot's default name, or the name from the bot's creation if no default is set. */
   readonly name: string;
   /** The lookup value of the valid token in base64. Empty while the token is blocked. */
   readonly token: string;
   readonly names: Texts;
-  /** Why the token is not accepted. A deleted bot keeps its record, because its messages are still shown. */
+  /** Why the bot's token is not accepted. A deleted bot keeps its record, because its messages are still shown. */
   readonly state?: 'suspended' | 'deleted' | undefined;
-  /** The inline mode. Absent while the mode is off. */
+  /** The inline mode. Absent if the mode is off. */
   readonly inline?: InlineMode | undefined;
   /**
-   * Data that a method derived from this record. These data are dropped together with the cached record. With many
-   * bots, each lookup in a separate map would cost a CPU cache miss.
+   * Data that API methods derive from this record. It is dropped together with the cached record. It is stored here
+   * because a lookup in a separate map would cost a CPU cache miss if there are many bots.
    */
   prepared?: unknown;
 }
 
-/** Holds the fields of a bot that are shown only on the bot's pages. */
+/** The fields of a bot that are shown only on the bot's pages. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
   readonly pictures: BotPictures;
   readonly menuButton: MenuButton | null;
-  /** The rights that the bot asks for as administrator. */
+  /** The administrator rights that the bot asks for. */
   readonly defaultRights: DefaultRights;
 }
 
@@ -83,7 +83,7 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** The lookup values of valid tokens, in base64. */
+  /** The lookup values of the person's valid tokens, in base64. */
   readonly tokens: readonly string[];
   /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
@@ -98,10 +98,10 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** The end of a ban or restriction, Unix time in seconds. 0 if it never ends. */
+  /** When a ban or restriction ends, as Unix time in seconds. 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
-  /** Who made the member an administrator, or 0 for other members. */
+  /** Who made this member an administrator. 0 if the member is not an administrator. */
   readonly promoted_by: number;
 }
 
@@ -113,7 +113,7 @@ export interface ChatDetails {
   readonly description: string;
   /** The sizes of the photo, largest first. Empty if there is no photo. */
   readonly photo: readonly StoredPicture[];
-  /** Permissions that differ from the defaults, separated by commas. */
+  /** The permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
   /** The codes of primary invite links, by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
@@ -124,7 +124,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** A webhook whose secrets are still encrypted. The code that needs a secret decrypts the secret. */
+/** A webhook whose secrets are still encrypted. Each secret is decrypted only where it is needed. */
 export interface SealedWebhook {
   readonly version: number;
   /** The encrypted URL, or null while the bot polls. */
@@ -135,7 +135,7 @@ export interface SealedWebhook {
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** Unix time in ms, or null if there is no former signing secret. */
+  /** When the former signing secret becomes invalid, as Unix time in ms. Null if there is no former signing secret. */
   readonly formerUntil: number | null;
   readonly retry: RetryPolicy | null;
   /** The encrypted routes, or null for a bot that never had routes. */
@@ -152,8 +152,8 @@ export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // The management bot has no owner and no token, so it gets values that never match. No person has the id 0, and no
-  // token has the lookup value ''.
+  // The management bot has no owner and no token. It gets the owner 0 and the lookup value '', which no person and no
+  // token has.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   const { inline_placeholder: placeholder, inline_feedback: feedback } = row;
   const inline = placeholder === null ? undefined : { placeholder, feedback };
@@ -167,14 +167,14 @@ function botImage(row: BotRow): Image {
 }
 
 /**
- * Returns whether a bot's token is blocked because it leaked. Deliveries then pause until the bot has a new token. The
- * management bot never has a token.
+ * Returns whether a bot's token is blocked because it leaked. Deliveries then pause until the bot has a new token.
+ * False for the management bot, which never has a token.
  */
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
 /**
- * Returns whether calls that the bot made earlier may still be applied. Refuses a blocked bot, because the thief of its
- * token may have made the calls.
+ * Returns whether calls that the bot made earlier may still be applied. Returns false for a blocked bot, because
+ * whoever stole its token may have made them.
  */
 export const mayAct = (bot: Bot | null): bot is Bot =>
   bot !== null && !isBlocked(bot) && bot.state === undefined;
@@ -188,8 +188,8 @@ const bot: Kind<Bot> = {
   async loadMany(sql, ids) {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
-  // Accepts copies without `names`, which older releases stored. A spread would give each bot a hidden class of its own
-  // (decision 0078). Each read of a bot's property would then miss the CPU cache.
+  // Also reads copies without `names`, which older releases stored. Does not use a spread, because it would give each
+  // bot its own hidden class in V8 (decision 0078). Each read of a bot's property would then miss the CPU cache.
   read: ([owner, username, name, token, names = {}, state = '', placeholder, feedback], id) =>
     ({
       id,
@@ -221,7 +221,7 @@ const user: Kind<User> = {
       }
     );
   },
-  // Accepts copies without the last three fields, which older releases stored.
+  // Also reads copies without the last three fields, which older releases stored.
   read: (
     [
       externalId,
@@ -252,13 +252,15 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** Stores only three fields for ordinary members, because each call that sends a message loads the sender's record. */
+/**
+ * For an ordinary member, stores only three fields, because each call that sends a message loads the sender's record.
+ */
 function memberFields({ status, rights, is_bot, until_date, custom_title, promoted_by }: MemberRow) {
   const more = [until_date ?? 0, custom_title ?? '', promoted_by ?? 0];
   return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
 }
 
-/** Decodes a member. Ignores a ban or restriction that has ended. */
+/** Decodes a member. A ban or restriction that has ended is ignored. */
 function readMember(fields: readonly unknown[], nowMs: number): Member {
   const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
     ...[Member['status'], Member['rights'], boolean],
@@ -272,8 +274,7 @@ function readMember(fields: readonly unknown[], nowMs: number): Member {
 }
 
 /**
- * A member, or a person who is not a member. A person who is not a member also gets a record, so that repeated checks
- * do not query Postgres.
+ * A member of a chat. A person who is not a member also gets a record, so that repeated checks do not query Postgres.
  */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
@@ -305,7 +306,7 @@ const details: Kind<ChatDetails> = {
       row && { version: row.version, fields: [row.description, row.photo ?? [], row.permissions, row.links] }
     );
   },
-  // Accepts copies without `links`, which older releases stored.
+  // Also reads copies without `links`, which older releases stored.
   read: ([description, photo, permissions, links = {}]) =>
     ({ description, photo, permissions, links }) as ChatDetails,
 };
@@ -342,12 +343,12 @@ const descriptions: Kind<Descriptions> = {
       }
     );
   },
-  // Accepts copies without the last three fields, which older releases stored.
+  // Also reads copies without the last three fields, which older releases stored.
   read: ([description, shortDescription, pictures = {}, menuButton = null, defaultRights = {}]) =>
     ({ description, shortDescription, pictures, menuButton, defaultRights }) as Descriptions,
 };
 
-/** Returns the webhook of a row. Copies store the fields in this order. */
+/** Returns the webhook in a row. Copies in Redis store the fields in this order. */
 export const sealedOf = (row: WebhookRow): SealedWebhook => ({
   version: row.version,
   url: row.url_box,
@@ -366,11 +367,11 @@ const webhook: Kind<SealedWebhook> = {
   key: (keys, id) => keys.webhook(id),
   async load(sql, id) {
     const row = await loadWebhook(sql, id);
-    // Creates a record even for a bot without a webhook, so that repeated checks do not query Postgres.
+    // A bot without a webhook also gets a copy, so that repeated checks do not query Postgres.
     if (!row) return { version: 0, fields: [0, null] };
     return { version: row.copy_version, fields: Object.values(sealedOf(row)) };
   },
-  // Accepts copies without the last two fields, which older releases stored.
+  // Also reads copies without the last two fields, which older releases stored.
   read: ([
     version,
     url,
@@ -403,10 +404,10 @@ const kinds = { bot, user, member, administrators, details, chats, commands, des
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 
-/** The number of copies refreshed in parallel. */
+/** How many copies are refreshed in parallel. */
 const refreshesMax = 250;
 
-/** The version of the copy, and its incarnation. */
+/** The first two elements of a copy are its version and its incarnation. */
 const headElements = 2;
 
 const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
@@ -464,8 +465,8 @@ export class ControlCopies {
   }
 
   /**
-   * Refreshes the copies that exist. Passes an empty fill ticket, so the script never creates a missing copy. The
-   * refresh also invalidates pending fill tickets.
+   * Refreshes those copies that exist. With the empty fill ticket, the script creates no missing copy. The refresh also
+   * invalidates pending fill tickets.
    */
   async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
@@ -477,7 +478,7 @@ export class ControlCopies {
     await Promise.all(ids.map(one));
   }
 
-  /** Removes many copies, with one call per partition. The next miss reads each record again. */
+  /** Removes many copies, with one call per partition. The next read of a record loads it from Postgres. */
   async forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void> {
     const kind = kinds[subject] as Kind<unknown>;
     const copies = groupBy(
@@ -492,8 +493,8 @@ export class ControlCopies {
   }
 
   /**
-   * Returns a record, or null if it does not exist. Reads the copy in Redis, or else the row in Postgres. After a read
-   * from Postgres, also creates the copy, unless Redis is full.
+   * Returns a record, or null if it does not exist. Reads the copy in Redis. If there is no copy, loads the row from
+   * Postgres and creates the copy, unless Redis is full.
    */
   async read<S extends ControlSubject>(subject: S, id: number, other = 0): Promise<Value<S> | null> {
     const kind = kinds[subject] as Kind<unknown>;
@@ -509,7 +510,7 @@ export class ControlCopies {
     return (row && kind.read(row.fields, id, this.#context.time.now())) as never;
   }
 
-  /** Stores a copy that a script found missing, even if Redis is full. */
+  /** Creates a copy that a script found missing, even if Redis is full. */
   async fill(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
     const found = await this.#readCopy(kind, id, other);
@@ -519,7 +520,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // Uses a ticket to write a missing record. Without a ticket, a late refresh could restore an old state.
+    // A missing copy is created with a ticket. Without a ticket, a late refresh could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }
@@ -530,7 +531,7 @@ export class ControlCopies {
     for (const piece of piecesOf(ids, refreshesMax)) await this.#rewrite(kind, piece);
   }
 
-  /** Removes a copy of any version, for revocations. The next miss reads the record again. */
+  /** Removes a copy, whatever its version, for a revocation. The next read of the record loads it from Postgres. */
   forget(subject: ControlSubject, id: number): Promise<void> {
     return this.forgetMany(subject, [id]);
   }

@@ -16,7 +16,7 @@ export function parseCursor(text: string, partitions: number): Cursors {
   return cursors;
 }
 
-/** Encodes cursors. If there are none, returns '-', because an empty cursor means a new stream. */
+/** Encodes cursors. Returns '-' if there are none, because an empty text would start a new stream. */
 export const cursorText = (cursors: Cursors): string =>
   [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
   '-';

@@ -20,19 +20,19 @@ import { askFlush, marksTold } from './flush_hints.js';
 import type { Keys } from './keys.js';
 
 /**
- * The partitions that a call changed. For each partition, the run id that Redis had before the call's first change in
- * the partition.
+ * The partitions that a call changed. Maps each partition to the run id that Redis had before the call's first change
+ * in it.
  */
 export type Changes = Map<number, string>;
 
 export interface DurableCall {
   /** The account whose limits apply to the call: the id of a person, or an address. */
   readonly account: number | string;
-  /** Calls the listener when the caller disconnects, or immediately if the caller has already disconnected. */
+  /** Calls `listener` when the caller disconnects, or immediately if the caller has already disconnected. */
   onGone(listener: () => void): void;
 }
 
-/** A call whose caller may disconnect. */
+/** The state of a call that waits for confirmation. Its caller may disconnect meanwhile. */
 interface Confirmation {
   isGone: boolean;
   readonly cancels: Array<() => void>;
@@ -47,26 +47,26 @@ interface Progress {
 interface Wait {
   readonly under: string;
   readonly version: number;
-  /** The time by the monotonic clock, in ms. */
+  /** The deadline by the monotonic clock, in ms. */
   readonly until: number;
   readonly end: (isConfirmed: boolean) => void;
 }
 
 interface Watched {
   readonly waits: Set<Wait>;
-  /** The version up to which the journal is in Postgres, as far as this process knows. */
+  /** The version up to which the journal's entries are in Postgres, as far as this process knows. */
   flushed: number;
   /**
-   * The read that is sent at the end of this turn of the event loop. Resolves with undefined if Redis gave no result in
+   * The read that will be sent at the end of this event loop turn. Resolves with undefined if Redis did not reply in
    * time.
    */
   reading: Promise<Progress | undefined> | undefined;
   /**
-   * When a flush was last requested, by the monotonic clock. Minus infinity if the flusher has made an announcement
-   * since then.
+   * When a flush was last requested, by the monotonic clock. Minus infinity if the flusher has announced a flush since
+   * then.
    */
   askedAt: number;
-  /** Whether a read that makes up for lost hints is running. */
+  /** True while a regular read is running. Regular reads make up for lost hints. */
   looking: boolean;
 }
 
@@ -74,13 +74,13 @@ const never = Number.NEGATIVE_INFINITY;
 
 const incarnationOf = (version: number): number => Math.floor(version / limits.versions_per_incarnation);
 
-/** Returns whether an announcement of `flushed` confirms the changes up to `version`. */
+/** Returns whether an announced flush up to `flushed` confirms the changes up to `version`. */
 const isCovered = (version: number, flushed: number): boolean =>
   version <= flushed && incarnationOf(version) === incarnationOf(flushed);
 
 /**
- * Returns whether the announcement `flushed` belongs to a later incarnation than the change. If so, no announcement can
- * confirm the change, because Redis may have lost the change.
+ * Returns whether the announced flush belongs to a later incarnation than the change. Redis may then have lost the
+ * change, so no announcement can confirm it.
  */
 const isPassed = (version: number, flushed: number): boolean =>
   incarnationOf(version) < incarnationOf(flushed);
@@ -91,8 +91,8 @@ async function readProgress(scripts: ScriptRunner, keys: Keys, partition: number
 }
 
 /**
- * Runs scripts in the same way as `scripts`. Records each partition whose journal a script may write to. The journal
- * may also contain a change that an earlier attempt of the call made.
+ * Wraps `scripts` and records each partition whose journal a script may write to. Also records a partition whose
+ * journal may contain a change from an earlier attempt of the call.
  */
 export function notingRunner(
   scripts: ScriptRunner,
@@ -119,11 +119,11 @@ export function notingRunner(
   };
 }
 
-/** The error of a call whose changes may not survive a loss of Redis. */
+/** The error of a call whose changes may be lost if Redis loses data. */
 const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
 
 export class Durability {
-  /** Counts the pending answers, their bytes, and the calls that ended. */
+  /** The number of pending answers and of their bytes, and the number of calls that ended confirmed and unconfirmed. */
   readonly stats = { waiting: 0, bytes: 0, confirmed: 0, unconfirmed: 0 };
   readonly #scripts: ScriptRunner;
   readonly #keys: Keys;
@@ -131,7 +131,7 @@ export class Durability {
   readonly #hints: Pick<Hints, 'listen'>;
   readonly #watched = new Map<number, Watched>();
   readonly #asking = new Set<number>();
-  /** The shares of the accounts that have unanswered calls. */
+  /** For each account with unanswered calls, the number of these calls and of their bytes. */
   readonly #accounts = new Map<number | string, { waiting: number; bytes: number }>();
   #waits = 0;
   #listens = false;
@@ -184,8 +184,8 @@ export class Durability {
   }
 
   /**
-   * Requests a flush of changes that are still being sent to Redis. The flusher can then read the changes while the
-   * call waits for the reply of Redis.
+   * Requests a flush while the changes are still being sent to Redis, so that the flusher reads them while the call
+   * waits for the reply of Redis.
    */
   soon(partition: number): void {
     this.#ask(partition, this.#watch(partition));
@@ -223,7 +223,7 @@ export class Durability {
   #watch(partition: number): Watched {
     if (!this.#listens) {
       this.#listens = true;
-      // Does not wait for the subscription, because the progress can be polled without it.
+      // Does not wait for the subscription, because the progress is also read regularly.
       void this.#hints.listen(this.#keys.flushed(), (hint) => {
         for (const [flushed, version] of marksTold(hint)) this.#flushed(flushed, version);
       });
@@ -242,9 +242,9 @@ export class Durability {
   }
 
   /**
-   * Reads the progress of a journal and requests a flush. All calls of one turn of the event loop share a read, which
-   * is sent after the turn. The flush is requested after the read, so the flusher finds at least the entries that were
-   * read.
+   * Reads the progress of a journal and requests a flush. All calls of one event loop turn share one read, which is
+   * sent at the end of the turn. The flush is requested after the read, so that the flusher finds at least the entries
+   * that were read.
    */
   #progress(partition: number, watched: Watched): Promise<Progress | undefined> {
     watched.reading ??= new Promise<void>((resolve) => this.#time.soon(resolve)).then(() => {
@@ -264,9 +264,9 @@ export class Durability {
   }
 
   /**
-   * Requests a flush, unless a flush was requested since the flusher's last announcement. After durable_look_ms,
-   * requests a flush again, because a flusher that finds no entry may not announce anything. Calls of one turn share a
-   * message.
+   * Requests a flush, unless one was already requested since the flusher's last announcement. After durable_look_ms,
+   * requests it again, because a flusher that finds no entries may announce nothing. Calls of one event loop turn share
+   * one message.
    */
   #ask(partition: number, watched: Watched): void {
     const now = this.#time.monotonic();
@@ -286,7 +286,7 @@ export class Durability {
     wait.end(isConfirmed);
   }
 
-  /** Handles the announcement that all entries of a journal up to `version` are in Postgres. */
+  /** Handles the announcement that a journal's entries up to `version` are in Postgres. */
   #flushed(partition: number, version: number): void {
     const watched = this.#watched.get(partition);
     if (watched === undefined) return;
@@ -300,8 +300,7 @@ export class Durability {
   }
 
   /**
-   * Ends the waits that are too old. For the other waits, reads the progress of their journals and requests a flush
-   * again.
+   * Ends waits that are too old. For the other waits, reads the progress of the journals and requests another flush.
    */
   #look(): void {
     if (this.#waits === 0) {
@@ -315,7 +314,7 @@ export class Durability {
       if (watched.waits.size === 0 || watched.looking) continue;
       watched.looking = true;
       watched.askedAt = never;
-      // Checks only waits that began before the read was sent.
+      // The read can only confirm waits that began before it was sent.
       const waits = [...watched.waits];
       this.#progress(partition, watched)
         .then((progress) => {

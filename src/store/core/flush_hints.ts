@@ -1,6 +1,6 @@
 /**
- * Defines two hints (decision 0055): a front's request for a flush, and a flusher's announcement of a flush. Both hints
- * may get lost. The numbers in a hint are separated by spaces.
+ * Defines two hints (decision 0055): a front's request for a flush, and a flusher's announcement of a flush. Both may
+ * get lost. The numbers in a hint are separated by spaces.
  */
 import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';
@@ -9,17 +9,17 @@ const numbersIn = (hint: Buffer): number[] => hint.toString('latin1').split(' ')
 
 function tell(scripts: ScriptRunner, channel: string, hint: string): void {
   if (hint === '') return;
-  // Ignores a failure, because fronts also read the progress of the journals.
+  // Ignores a failure, because fronts also read the progress of journals regularly.
   scripts.call('journal/tell', 0, { channel }, { hint }).catch(() => undefined);
 }
 
-/** Asks the flushers of these partitions to write the journals now. */
+/** Asks the flushers to write the journals of these partitions now. */
 export const askFlush = (scripts: ScriptRunner, keys: Keys, partitions: readonly number[]): void =>
   tell(scripts, keys.flushAsked(), partitions.join(' '));
 
 export const partitionsAsked = numbersIn;
 
-/** Returns the hint that announces the flushed versions of journals. */
+/** Builds the hint that announces up to which versions journals are flushed. */
 export const flushedHint = (marks: ReadonlyArray<readonly [partition: number, version: number]>): string =>
   marks.flat().join(' ');
 

@@ -1,6 +1,6 @@
 /**
- * Manages idempotency keys. Claims a key for a call, provides the seed for the request ids of the call, and stores its
- * answer (behaviour §1).
+ * Manages idempotency keys (behaviour §1): claims the key of a call, provides the seed for the call's request ids, and
+ * stores the call's answer.
  */
 import { storeLimits as limits } from '../limits.js';
 import type { StoreContext } from './context.js';
@@ -10,7 +10,7 @@ export interface IdempotentCall {
   readonly caller: Caller;
   readonly method: string;
   readonly key: string;
-  /** The parameters in canonical form. Only a keyed fingerprint of the parameters is stored. */
+  /** The parameters of the call in canonical form. Only their keyed fingerprint is stored. */
   readonly parameters: string;
   /** Whether the call adds data. While Redis is full, such calls are rejected. */
   readonly grows: boolean;
@@ -19,13 +19,13 @@ export interface IdempotentCall {
 export type Claim =
   | {
       readonly state: 'run';
-      /** The seed for `Store.under`. Every attempt of the call gets the same seed. */
+      /** The seed for `Store.under`. All attempts of the call get the same seed. */
       readonly seed: string;
       readonly again: boolean;
       /**
-       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two attempts store an answer, the first answer is
-       * kept. An answer over limits.idempotency_answer_bytes_max is not stored. The next attempt then rebuilds the
-       * answer from the records of the scripts.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two attempts store an answer, the first one is
+       * kept. An answer over limits.idempotency_answer_bytes_max is not stored. The next attempt then rebuilds it from
+       * the records that the scripts stored.
        */
       keep(answer: string): Promise<void>;
       release(): Promise<void>;
@@ -38,14 +38,14 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets, random, uniqueText }: StoreContext) {
-  /** Returns a keyed digest, so that the data in Redis does not reveal keys and parameters. */
+  /** Returns a keyed digest, so that the data in Redis reveals neither idempotency keys nor parameters. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 
   return {
     /**
-     * Claims a key in one round trip. Returns `run` if the key is new, was released, or has been claimed for longer
-     * than limits.idempotency_lease_ms. Returns `pending` while another attempt has the claim.
+     * Claims an idempotency key in one round trip. Returns `run` if the key is new or was released, or if its claim is
+     * older than limits.idempotency_lease_ms. Returns `pending` while another attempt has the claim.
      */
     async claim({ caller, method, key, parameters, grows }: IdempotentCall): Promise<Claim> {
       const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');

@@ -17,10 +17,7 @@ export const directChat = (bot: number, user: number): ChatRef => ({ id: bot, us
 export const sharedChat = (id: number): ChatRef => ({ id, user: 0 });
 export const isDirect = (chat: ChatRef): boolean => chat.user !== 0;
 
-/**
- * Returns the text of a chat for keys: `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or channel
- * -7.
- */
+/** Returns a chat as text for keys: `12.5` is the direct chat of bot 12 and user 5, `-7` is the group or channel -7. */
 export const chatText = (chat: ChatRef): string =>
   chat.user === 0 ? `${chat.id}` : `${chat.id}.${chat.user}`;
 
@@ -30,14 +27,14 @@ export function parseChat(text: string): ChatRef {
 }
 
 /**
- * Returns the partition of a post. The last digits of a post id are the partition of the post's channel. The partition
- * is therefore known from the id alone.
+ * Returns the partition of a post. The last digits of a post id are the partition of its channel, so the id alone is
+ * enough.
  */
 export const partitionOfPost = (post: number): number => post % limits.partitions_max;
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** The owner of idempotency keys. All operators share the owner id 0, and therefore share one set of keys. */
+/** The owner of idempotency keys. All operators together are the owner 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -54,31 +51,31 @@ export class Keys {
   }
 
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** Returns the common prefix of the keys of a user, bot or chat. */
+  /** Returns the prefix shared by all keys of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
-  /** Returns the common prefix of the keys of a queue. The queue belongs to a bot or to a route (`queue_ids.ts`). */
+  /** Returns the prefix shared by all keys of a queue. The queue belongs to a bot or to a route (`queue_ids.ts`). */
   readonly #of = (queue: number) => this.#at(this.partitions.of(botOf(queue)));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */
   readonly meta = (p: number) => `${this.#at(p)}:meta`;
   /**
    * STREAM of entries with the fields k (entity), i (image) and s (state). The id of an entry is `version-bytes`, where
-   * `bytes` counts the bytes journaled earlier. Bounded by JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
+   * `bytes` is the number of bytes journaled before this entry. Bounded by JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
    */
   readonly journal = (p: number) => `${this.#at(p)}:journal`;
   /**
-   * STREAM of updates for bots of other partitions. The id of an entry is `version-bytes`, where `bytes` counts the
-   * bytes added earlier. Bounded by limits.outbox_length_max and outbox_bytes_max.
+   * STREAM of updates for bots in other partitions. The id of an entry is `version-bytes`, where `bytes` is the number
+   * of bytes added before this entry. Bounded by limits.outbox_length_max and outbox_bytes_max.
    */
   readonly outbox = (p: number) => `${this.#at(p)}:outbox`;
   /**
-   * The prefix of the keys for people with open browser windows. Each key is a ZSET of nodes by expiry (ms). Expires.
+   * The key prefix for people with open browser windows. Each key is a ZSET of nodes, scored by expiry (ms). Expires.
    * Bounded by the number of nodes.
    */
   readonly windowsRoot = (p: number) => `${this.#at(p)}:windows:`;
-  /** STRING: the flusher of the partition. Expires. */
+  /** STRING: the id of the flusher that reads the partition's journal. Expires. */
   readonly flushLease = (p: number) => `${this.#at(p)}:flush_lease`;
-  /** STRING: the node that removes outdated entities during the recovery of the partition. Expires. */
+  /** STRING: the id of the node that removes outdated entities while the partition recovers. Expires. */
   readonly forgetting = (p: number) => `${this.#at(p)}:forgetting`;
   /** The key prefixes of all journaled entities. Missing entities can be loaded from Postgres. */
   readonly journaledRoots = (p: number): readonly string[] =>
@@ -95,56 +92,60 @@ export class Keys {
   readonly descriptions = (bot: number) => `${this.#near(bot)}:descriptions:${bot}`;
   /** STRING: a member of a group or channel, in the chat's partition. May be evicted. */
   readonly member = (chat: number, who: number) => `${this.#near(chat)}:member:${chat}:${who}`;
-  /** STRING: the creator and administrators of a group or channel. May be evicted. Bounded by limits.administrators_per_chat_max. */
+  /**
+   * STRING: the creator and administrators of a group or channel. May be evicted. Bounded by
+   * limits.administrators_per_chat_max.
+   */
   readonly administrators = (chat: number) => `${this.#near(chat)}:administrators:${chat}`;
-  /** STRING: description and photo of a group or channel. May be evicted. Bounded by limits.chat_description_length_max. */
+  /**
+   * STRING: the description and photo of a group or channel. May be evicted. Bounded by
+   * limits.chat_description_length_max.
+   */
   readonly details = (chat: number) => `${this.#near(chat)}:details:${chat}`;
   /**
-   * STRING: the person to whom a subject of an identity provider belongs, or a mark that no person has the subject. The
-   * key contains a hash of the subject. May be evicted.
+   * STRING: the id of the person with an identity provider's subject, or a mark that nobody has the subject. The key
+   * contains a hash of the subject. May be evicted.
    */
   readonly identity = (p: number, digest: string) => `${this.#at(p)}:identity:${digest}`;
   /**
-   * STRING: the public chat with a lower-case username, or a mark that no public chat has the username. May be evicted.
+   * STRING: the id of the public chat with this username, or a mark that there is none. The key contains the username
+   * in lower case. May be evicted.
    */
   readonly name = (p: number, username: string) => `${this.#at(p)}:name:${username}`;
   /** HASH: a post's message and reaction counts. May be evicted. */
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
   readonly postRoot = (p: number) => `${this.#at(p)}:post:`;
   /**
-   * The key prefix of the users who reacted to a post recently. Each generation is a HASH that maps users to emoji. May
-   * be evicted.
+   * The key prefix for users who reacted to a post recently. Each generation is a HASH from user to emoji. May be
+   * evicted.
    */
   readonly acted = (post: number) => `${this.#at(partitionOfPost(post))}:acted:${post}:`;
   readonly actedRoot = (p: number) => `${this.#at(p)}:acted:`;
   /**
-   * ZSET of posts by the time (ms) at which the new counts of the post are sent to the channel's bots. Bounded by the
-   * partition's posts.
+   * ZSET of posts with changed reaction counts, scored by the time (ms) at which the channel's bots get the new counts.
+   * Bounded by the partition's posts.
    */
   readonly countsDue = (p: number) => `${this.#at(p)}:counts_due`;
   /** HASH: the definition of a poll, its counts and its end. May be evicted. Bounded by limits.poll_options_max. */
   readonly poll = (poll: number) => `${this.#at(partitionOfPost(poll))}:poll:${poll}`;
   readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
-  /**
-   * The key prefix of the people who voted recently. Each generation is a HASH that maps users to options. May be
-   * evicted.
-   */
+  /** The key prefix for people who voted recently. Each generation is a HASH from user to options. May be evicted. */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
   /**
-   * ZSET of polls by the time (ms) at which the bot of a poll gets the poll's state. Bounded by the partition's open
-   * polls.
+   * ZSET of changed or open polls, scored by the time (ms) at which the poll's bot gets the poll's state. Bounded by
+   * the partition's open polls.
    */
   readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
   /** CHANNEL: carries a hint when a post's reactions change. */
   readonly postChannel = (post: number) => `${this.#at(partitionOfPost(post))}:on_post:${post}`;
-  /** HASH: a chat's message sequence and pin, and the copied records that its messages need. May be evicted. */
+  /** HASH: a chat's message sequence and pin, and copies of the records that its messages need. May be evicted. */
   readonly chat = (chat: ChatRef) => `${this.#near(chat.id)}:chat:${chatText(chat)}`;
   /** The key prefix of a chat's messages. Each message is a STRING. May be evicted. */
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
   readonly message = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:msg:${chatText(chat)}:${messageId}`;
-  /** The key prefix of all messages of a partition. The chat text and the message id follow. */
+  /** The key prefix of all messages in a partition. The chat's text and the message id follow. */
   readonly messageRoot = (p: number) => `${this.#at(p)}:msg:`;
   readonly chatRoot = (p: number) => `${this.#at(p)}:chat:`;
   readonly changesRoot = (p: number) => `${this.#at(p)}:changes:`;
@@ -156,18 +157,19 @@ export class Keys {
   readonly queueStateRoot = (p: number) => `${this.#at(p)}:queue_state:`;
   /** STREAM of a chat's recent changes, with ids `version-0`. Bounded by limits.changes_log_length_max. Expires. */
   readonly changes = (chat: ChatRef) => `${this.#near(chat.id)}:changes:${chatText(chat)}`;
-  /** HASH: the draft of the message that a bot is writing. Bounded by limits.content_bytes_max. Expires. */
+  /**
+   * HASH: the draft of a message that a bot is writing in a direct chat. Bounded by limits.content_bytes_max. Expires.
+   */
   readonly draft = (chat: ChatRef) => `${this.#near(chat.id)}:draft:${chatText(chat)}`;
-  /** CHANNEL: carries hints about changes of a chat, and the actions and drafts of bots. */
+  /** CHANNEL: carries hints about a chat's changes, and chat actions and bots' drafts. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
   /**
-   * HASH: the texts that a person has not sent yet, by chat. Bounded by limits.person_drafts_max and
-   * person_drafts_bytes_max. Expires after limits.person_draft_ttl_ms.
+   * HASH: a person's unsent texts, by chat. Bounded by limits.person_drafts_max and person_drafts_bytes_max. Expires
+   * after limits.person_draft_ttl_ms.
    */
   readonly personDrafts = (user: number) => `${this.#near(user)}:person_drafts:${user}`;
   /**
-   * CHANNEL: carries a hint when a control record of a user or bot, the chat list or a read mark changes, and the
-   * person's drafts.
+   * CHANNEL: carries hints about a user's or bot's control record, chat list and read marks, and the person's drafts.
    */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
   /**
@@ -182,7 +184,8 @@ export class Keys {
    */
   readonly routes = (bot: number) => `${this.#near(bot)}:routes:${bot}`;
   /**
-   * HASH: the last outbox entry that was forwarded to a bot, by source partition. Bounded by the number of partitions.
+   * HASH: for each source partition, the last outbox entry that was forwarded to the bot. Bounded by the number of
+   * partitions.
    */
   readonly queueMarks = (bot: number) => `${this.#near(bot)}:queue_marks:${bot}`;
   /** CHANNEL: carries a hint when a bot's queue changes. */
@@ -190,29 +193,36 @@ export class Keys {
   /** ZSET of a bot's consumers, by the end of their leases (ms). Bounded by limits.consumers_max. Expires. */
   readonly consumers = (bot: number) => `${this.#near(bot)}:consumers:${bot}`;
   /**
-   * HASH: the cursor of a shared queue. For each consumer, also its poll, its offset and the updates that it got.
-   * Bounded by limits.consumers_max and limits.updates_batch_max. Expires.
+   * HASH: the cursor of a shared queue, and for each consumer its poll, its offset and the updates sent to it. Bounded
+   * by limits.consumers_max and limits.updates_batch_max. Expires.
    */
   readonly consumption = (queue: number) => `${this.#of(queue)}:consumption:${queue}`;
   /** ZSET of `consumer:update_id:chat`: the first unsent update of each chat. Bounded by the queue. Expires. */
   readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
-  /** ZSET of `chat:update_id`: updates that a consumer will get. Bounded by the queue. Expires. */
+  /** ZSET of `chat:update_id`: the assigned updates that are not sent yet. Bounded by the queue. Expires. */
   readonly unsent = (bot: number) => `${this.#near(bot)}:unsent:${bot}`;
-  /** HASH: for each chat, its consumer and the number of its unconfirmed updates. Bounded by the queue. Expires. */
+  /**
+   * HASH: for each chat, the consumer that holds it and the number of its unconfirmed updates. Bounded by the queue.
+   * Expires.
+   */
   readonly holders = (bot: number) => `${this.#near(bot)}:holders:${bot}`;
   /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
-  /** ZSET of `chat:update_id`: updates that wait behind a failed update. Bounded by the queue. */
+  /**
+   * ZSET of `chat:update_id`: the parked updates. They wait until the first failed update of their chat is retried.
+   * Bounded by the queue.
+   */
   readonly parked = (queue: number) => `${this.#of(queue)}:parked:${queue}`;
   /**
-   * ZSET of chats with parked updates, by due time (ms). Bounded by the queue. The set is usually short, because a
-   * failing receiver gets no further updates.
+   * ZSET of chats with parked updates, scored by due time (ms). Bounded by the queue. The set is usually short, because
+   * a failing receiver gets no further updates.
    */
   readonly retries = (queue: number) => `${this.#of(queue)}:retries:${queue}`;
-  /** HASH: the number of failures of a chat's first parked update, by chat. Bounded like `retries`. */
+  /** HASH: for each chat, how often its first parked update has failed. Bounded like `retries`. */
   readonly attempts = (queue: number) => `${this.#of(queue)}:attempts:${queue}`;
   /**
-   * ZSET of bots by the time (ms) at which a worker must check the webhook of the bot. Bounded by the partition's bots.
+   * ZSET of bots, scored by the time (ms) at which a worker must check the bot's webhook. Bounded by the partition's
+   * bots.
    */
   readonly webhooksDue = (p: number) => `${this.#at(p)}:webhooks_due`;
   /** The key prefix of open callback queries. Each query is a STRING, in the chat's partition. Expires. */
@@ -220,44 +230,53 @@ export class Keys {
   /** The key prefix of open inline queries. Each query is a STRING, in the bot's partition. Expires. */
   readonly inlineQueries = (p: number) => `${this.#at(p)}:inline_query:`;
   /**
-   * The key prefix of answers to inline queries. Each answer is a HASH with the list, the query and a message for each
+   * The key prefix of answers to inline queries. Each answer is a HASH of the list, the query, and a message for each
    * result. Expires. Bounded by limits.inline_answer_bytes_max.
    */
   readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
-  /** The key prefix of the ids of cached answers, by the digest of the query. Each id is a STRING. Expires. */
+  /** The key prefix of cached answers' ids, by the digest of the query. Each id is a STRING. Expires. */
   readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
-  /** LIST of a bot's answers, oldest first. Expires. Bounded by limits.inline_answers_max. */
+  /** LIST of a bot's answers to inline queries, oldest first. Expires. Bounded by limits.inline_answers_max. */
   readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
-  /** STRING, a number: the size of a bot's answers. Expires. Bounded by limits.inline_answers_bytes_max. */
+  /**
+   * STRING, a number: the size of a bot's answers to inline queries. Expires. Bounded by
+   * limits.inline_answers_bytes_max.
+   */
   readonly inlineBytes = (bot: number) => `${this.#near(bot)}:inline_bytes:${bot}`;
   /** CHANNEL: carries the id of an answered inline query. */
   readonly inlineChannel = (bot: number) => `${this.#near(bot)}:on_inline:${bot}`;
   /**
-   * STRING, a number: the unused edits granted by presses of the message's buttons. Expires after
+   * STRING, a number: how many extra edits of a message, granted by presses of its buttons, are left. Expires after
    * limits.granted_edit_ttl_ms.
    */
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:granted_edits:${chatText(chat)}:${messageId}`;
   /**
-   * HASH: the pending edits by chat and message, and the total size of pending edits by owner. A pending edit waits
-   * until its message may be edited again. Bounded by limits.pending_edits_bytes_max.
+   * HASH: the pending edits by chat and message, and their total size by owner. A pending edit waits until its message
+   * may be edited again. Bounded by limits.pending_edits_bytes_max.
    */
   readonly pendingEdits = (p: number) => `${this.#at(p)}:pending_edits`;
-  /** ZSET of pending edits (`chat:message`) by due time (ms). Bounded like `pendingEdits`. */
+  /** ZSET of pending edits (`chat:message`), scored by due time (ms). Bounded like `pendingEdits`. */
   readonly editsDue = (p: number) => `${this.#at(p)}:edits_due`;
   /**
-   * STRING: the answer of an applied request, or of up to 16 requests of one combined run. Expires after
+   * STRING: the answer of an applied request, or of up to 16 requests in one combined run. Expires after
    * limits.request_id_ttl_ms.
    */
   readonly request = (p: number, id: string) => `${this.#at(p)}:req:${id}`;
-  /** HASH: a call under an idempotency key, with its sealed answer. Expires after limits.idempotency_ttl_ms. */
+  /**
+   * HASH: the state of a call under an idempotency key, with its encrypted answer. Expires after
+   * limits.idempotency_ttl_ms.
+   */
   readonly idempotency = (caller: Caller, digest: string) =>
     `${this.#near(caller.id)}:idempotency:${callerText(caller)}:${digest}`;
-  /** STRING, a number: bytes stored for a caller's idempotency keys. Expires after limits.idempotency_ttl_ms. */
+  /**
+   * STRING, a number: how many bytes are stored for a caller's idempotency keys. Expires after
+   * limits.idempotency_ttl_ms.
+   */
   readonly idempotencyBytes = (caller: Caller) =>
     `${this.#near(caller.id)}:idempotency_bytes:${callerText(caller)}`;
   /**
-   * ZSET of a caller's live idempotency keys (digests) by expiry (ms). Bounded by limits.idempotency_keys_max.
+   * ZSET of digests of a caller's live idempotency keys, scored by expiry (ms). Bounded by limits.idempotency_keys_max.
    * Expires.
    */
   readonly idempotencyLive = (caller: Caller) =>
@@ -267,8 +286,8 @@ export class Keys {
   /** STRING: a ticket that allows one fill from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   readonly ticket = (entityKey: string) => `${entityKey}:ticket`;
   /**
-   * HASH: the epoch of revocations, and for each node the epoch that it acknowledged and the end of its lease. In
-   * partition 0. Bounded by live nodes.
+   * HASH: the revocation epoch, and for each node the epoch that it acknowledged and the end of its lease. In partition
+   * 0. Bounded by live nodes.
    */
   readonly authNodes = () => `${this.#at(0)}:auth_nodes`;
   /** STREAM of recent revocations, with ids `epoch-0`. In partition 0. Trimmed by length. */
@@ -282,29 +301,26 @@ export class Keys {
   /** HASH: the last heartbeat of each flusher, by id. In partition 0. Bounded by live flushers. */
   readonly flushers = () => `${this.#at(0)}:flushers`;
   /**
-   * STRING: the preview of a page, in one of limits.link_preview_slots slots. Bounded by limits.link_preview_bytes_max.
+   * STRING: a link preview, in one of limits.link_preview_slots slots. Bounded by limits.link_preview_bytes_max.
    * Expires.
    */
   readonly linkPreview = (p: number, slot: number) => `${this.#at(p)}:link_preview:${slot}`;
-  /** STRING: recent token guesses of a client address. Expires. */
+  /** STRING: a client address's recent guesses at tokens. Expires. */
   readonly guesses = (p: number, address: string) => `${this.#at(p)}:guesses:${address}`;
-  /**
-   * HASH: the last report of each node with the check values of its keys and peppers. In partition 0. Bounded by live
-   * nodes.
-   */
+  /** HASH: for each node, the check values of its keys and peppers. In partition 0. Bounded by live nodes. */
   readonly rings = () => `${this.#at(0)}:rings`;
-  /** HASH: the last report of each node, with its time. In partition 0. Bounded by live nodes. */
+  /** HASH: for each node, its last report and the time of this report. In partition 0. Bounded by live nodes. */
   readonly nodes = () => `${this.#at(0)}:nodes`;
   /**
-   * HASH: the figures of all nodes for the last hour, by index in a ring buffer of limits.history_points_max points. In
+   * HASH: the figures of all nodes for the last hour, in a ring buffer of limits.history_points_max points. In
    * partition 0. Expires after an hour without nodes.
    */
   readonly figures = () => `${this.#at(0)}:figures`;
   /** HASH: settings on which all nodes in the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
   /**
-   * HASH: the last commit of Postgres that Redis knows, with the Postgres server and the incarnation of this server. In
-   * partition 0. One field per shard.
+   * HASH: the last Postgres commit that Redis knows, and the Postgres server and its incarnation. In partition 0. One
+   * field per shard.
    */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**

@@ -1,4 +1,6 @@
-/** Finds public chats by username. Redis has a copy of each username, in a partition that the name determines. */
+/**
+ * Finds public chats by username. Redis has a copy of each username, in a partition that is computed from the username.
+ */
 
 import { findName } from '../../postgres/accounts/users.js';
 import { loadChat } from '../../postgres/chats/chats.js';
@@ -20,7 +22,7 @@ export function createNames(context: StoreContext) {
   return {
     /**
      * Returns the public group or channel with this username (without `@`), or null if there is none. Must be fast,
-     * because calls of bots wait for the result.
+     * because bots' calls wait for it.
      */
     async find(username: string): Promise<ChatRef | null> {
       const id = await copies.read(usernameKey(username));

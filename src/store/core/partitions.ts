@@ -3,9 +3,8 @@
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
- * Returns the hash tag of a partition. The tag is the shortest text that meets two conditions: it starts with the
- * partition's number, and its cluster slot is in the partition's share of all slots. Partitions are thus distributed
- * over masters as evenly as slots.
+ * Returns the hash tag of a partition: the shortest text that starts with the partition's number and whose cluster slot
+ * is in the partition's share of all slots. Partitions are thus distributed over masters as evenly as slots.
  */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {
@@ -27,7 +26,7 @@ export function layPartitions(count: number) {
     count,
     slots: names.map(clusterSlot),
     of(id: number): number {
-      // Distributes adjacent ids over different partitions, even if all ids are multiples of a power of two.
+      // Spreads adjacent ids over different partitions, even if all ids are multiples of a power of two.
       const whole = Math.abs(id);
       const mixed = Math.imul(((whole % 2 ** 32) ^ Math.floor(whole / 2 ** 32)) >>> 0, 0x9e3779b1) >>> 0;
       return Math.floor((mixed / 2 ** 32) * count);

@@ -22,16 +22,13 @@ export interface PollState {
   readonly voters: number;
   readonly stopped: boolean;
   readonly counts: readonly number[];
-  /** The person's own options. Absent if a bot reads the poll. */
+  /** The options for which the viewing person voted. Absent if a bot views the poll. */
   readonly own?: readonly number[];
 }
 
 export interface Poll extends PollDraft {
   readonly id: string;
-  /**
-   * The state when the message was read. A forward also stores this state, because updates about the forward show this
-   * state.
-   */
+  /** The state of the poll when its message was read. A forward also stores it, for the updates about the forward. */
   readonly state?: PollState;
 }
 
@@ -39,7 +36,7 @@ export interface Poll extends PollDraft {
 export type PollRecord = [chat: string, bot: number, poll: Poll];
 /** The results of a poll. `stopped` is 1 for a stopped poll. `counts` are the votes for each option. */
 export type ResultsRecord = [voters: number, stopped: number, ...counts: number[]];
-/** A vote. The options are separated by spaces. The date is Unix time in seconds. */
+/** A vote: the options, separated by spaces, and the date as Unix time in seconds. */
 export type VoteRecord = [options: string, date: number];
 
 export const readOptions = (text: string): number[] => (text === '' ? [] : text.split(' ').map(Number));
@@ -59,7 +56,7 @@ export function readPoll(extra: unknown): Poll {
 
 export const readAnswer = (extra: unknown): number[] => readOptions((extra as [string])[0]);
 
-/** Returns when the poll closes in ms, or 0 if it never closes. */
+/** Returns when the poll closes, as Unix time in ms, or 0 if it never closes by itself. */
 export const closesAt = ({ close_date = 0 }: PollDraft): number => close_date * 1_000;
 
 export const pollFields = ([chat, bot, poll]: PollRecord): Array<string | Buffer> => [

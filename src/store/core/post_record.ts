@@ -7,7 +7,7 @@ import { type ChatRef, sharedChat } from './keys.js';
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
-  /** The version of the change that first used the emoji. */
+  /** The version of the change that used the emoji first. */
   readonly first: number;
 }
 
@@ -15,9 +15,7 @@ export interface EmojiCount {
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /**
-   * The external ids of the latest users, newest first. Their number is limited by `listed` of the parser.
-   */
+  /** The external ids of the latest users of the emoji, newest first, at most as many as the parser's `listed`. */
   readonly users: readonly string[];
   readonly listed: number;
 }
@@ -29,7 +27,7 @@ export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** Maps each byte to the position of its digits in the text of a UUID. */
+/** Maps each byte to the index of its two digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -37,8 +35,8 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes all UUIDs into one string first, because formatting takes more time
- * than anything else when a popular post is shown.
+ * Formats the first `max` UUIDs of a list. Writes them into one string first, because formatting UUIDs takes most of
+ * the time of showing a popular post.
  */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);
@@ -56,7 +54,7 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** Caches formatted lists that rarely change. When the cache is full, drops the oldest entry. */
+/** Caches the text form of lists that rarely change. When the cache is full, drops the oldest entry. */
 const spelled = new Map<string, readonly string[]>();
 const spelledMax = 512;
 
@@ -78,8 +76,8 @@ interface Lists {
 }
 
 /**
- * Decodes one field of an emoji. The prefixes are `n:` for the count, `f:` for the first use, `l:` for the latest users
- * and `o:` for earlier users.
+ * Decodes a field about an emoji. The prefix is `n:` for the count, `f:` for the first use, `l:` for the latest users,
+ * or `o:` for earlier users.
  */
 function readField(found: Map<string, Lists>, name: string, value: Buffer): void {
   const emoji = name.slice(2);
@@ -110,7 +108,7 @@ function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string
   return [...users, ...spelledOnce(older)].slice(0, listed);
 }
 
-/** Parses a post's record. Reactions are sorted by use. `listed` is at most limits.reactors_listed_max. */
+/** Parses a post's record. Sorts the emoji by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
   listed: number,

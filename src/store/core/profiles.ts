@@ -13,7 +13,7 @@ export const userProfile = (user: User): Profile => ({
   x: user.externalId,
 });
 
-/** Returns the profile of a row of Postgres. */
+/** Returns the profile in a Postgres row. */
 export const namesProfile = (row: NamesRow): Profile => ({
   id: row.id,
   n: row.first_name,
@@ -23,7 +23,9 @@ export const namesProfile = (row: NamesRow): Profile => ({
   x: row.external_id,
 });
 
-/** Returns a bot's profile. Without a language, or if the viewer is a bot, returns the default profile. */
+/**
+ * Returns a bot's profile in a language. Without a language, or for a bot as the viewer, returns the default profile.
+ */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
   language: string | null = null,

@@ -1,4 +1,4 @@
-/** Loads messages by id from Redis or Postgres, for example pinned messages and messages that were replied to. */
+/** Loads messages by id from Redis or Postgres, for example pinned and replied-to messages. */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
@@ -29,9 +29,8 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
   return {
     read,
     /**
-     * Adds the messages to which the given messages in one chat refer, by a reply or a pin. `known` contains records
-     * that are already loaded. Loads all missing records together. Loads nothing if no message refers to another
-     * message.
+     * For messages in one chat, adds the messages that they reply to or pin. `known` contains records that are already
+     * loaded. Loads all other records together, or nothing if there are none.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

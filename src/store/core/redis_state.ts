@@ -1,22 +1,21 @@
 /**
  * Lists all data in Redis by record and field, and says how each field is restored if Redis loses it. A test compares
- * this list with all scripts, and fails if a key or field is missing from the list. `petrel redis rebuild` prints the
- * list.
+ * this list with the scripts, and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
  */
 
 export type Origin =
   /** The Postgres tables from which the field is loaded on demand. */
   | { readonly rows: string }
-  /** The nodes write the field again, or nothing is lost if the field starts empty. */
+  /** The nodes write the field again, or the field can start empty without any loss. */
   | { readonly again: string }
-  /** The field cannot be restored. The text names the lost data. */
+  /** The field cannot be restored. The text says which data is lost. */
   | { readonly lost: string };
 
 export interface RedisRecord {
   /** The kind of a record: the part of its key after the hash tag. */
   readonly kind: string;
   readonly what: string;
-  /** A name ending in * matches all fields with that prefix. A record without fields uses ''. */
+  /** The field. A name that ends in * stands for all fields with this prefix. '' stands for a record without fields. */
   readonly fields: Readonly<Record<string, Origin>>;
 }
 
@@ -191,7 +190,9 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Returns the origin of a field, or undefined if the list lacks the field. Fill tickets are not part of any record. */
+/**
+ * Returns how a field is restored, or undefined if the list lacks the field. Fill tickets do not belong to any record.
+ */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

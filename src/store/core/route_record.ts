@@ -6,27 +6,30 @@ import { ruleLimits as limits } from '../../rules/limits.js';
 import { isSamePolicy, type RetryPolicy } from '../../rules/retry_policy.js';
 import { pack } from './codec.js';
 
-/** The settings that a bot requests. A route takes all chats, the listed chats, or a share of all chats. */
+/** The settings that a bot requests for a route. A route takes all chats, the listed chats, or a share of all chats. */
 export interface RouteSettings {
   readonly name: string;
   readonly url: string;
   readonly secretToken: string | null;
-  /** The only certificate to trust, in PEM. Null trusts the public authorities. */
+  /** The only certificate to trust, in PEM. If null, the public authorities are trusted. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
   readonly retry: RetryPolicy | null;
   /** The mask of update kinds. */
   readonly mask: number;
-  /** The chats, sorted, as texts that keys contain (`chatText`). Null if the route lists no chats. */
+  /** The listed chats, sorted, in the form of `chatText`. Null if the route lists no chats. */
   readonly chats: readonly string[] | null;
   /** The percentage of chats that the route takes, 1 to 100. */
   readonly percent: number;
-  /** The commands, in lowercase. Null or absent if the route does not depend on commands. */
+  /** The commands that the route takes, in lowercase. Null or absent if the route does not depend on commands. */
   readonly commands?: RouteCommands | null;
 }
 
-/** The commands that a route takes. `/name@username` counts only with the username of the bot, in lowercase. */
+/**
+ * The names of commands that a route takes. `/name@username` counts only with the bot's own username, which is stored
+ * in lowercase.
+ */
 export interface RouteCommands {
   readonly names: readonly string[];
   readonly username: string;
@@ -35,13 +38,13 @@ export interface RouteCommands {
 export interface Route extends RouteSettings {
   readonly slot: number;
   /**
-   * The time when the route was added, Unix time in ms. An update of this slot from before this time belongs to a deleted
-   * route.
+   * When the route was added, as Unix time in ms. If an update in this slot is older, it belongs to a deleted route
+   * that used the slot before.
    */
   readonly made: number;
   /** The version at which the route was last set. */
   readonly set: number;
-  /** The version at which a call last dropped the route's pending updates, or 0. */
+  /** The version at which the route's pending updates were last dropped on request, or 0. */
   readonly dropped: number;
 }
 
@@ -54,18 +57,18 @@ export interface RemovedRoute {
 
 export interface RouteRecord {
   readonly routes: readonly Route[];
-  /** The latest deleted routes. Their slots are not reused yet. */
+  /** The most recently deleted routes. Their slots are not reused yet. */
   readonly removed: readonly RemovedRoute[];
 }
 
 export const noRoutes: RouteRecord = { routes: [], removed: [] };
 
-/** The route that a call sets. Without a mask, the route keeps its current mask. */
+/** The route that a call sets. If `mask` is null, the route keeps its current mask. */
 export type RouteAsk = Omit<RouteSettings, 'mask'> & {
   readonly mask: number | null;
   /**
-   * The position in the list, counted from 1. With null, an existing route keeps its position and a new route is added
-   * at the end.
+   * The position in the list, counted from 1. If null, an existing route keeps its position, and a new route goes to
+   * the end.
    */
   readonly position: number | null;
   readonly drop: boolean;
@@ -84,8 +87,8 @@ function freeSlot({ routes, removed }: RouteRecord): number {
 }
 
 /**
- * Adds a route or replaces the route with this name. After a change of the URL, secret token, certificate, connections
- * or retry policy, the webhook of the route counts as set again, and failed updates become due immediately. Error:
+ * Adds a route, or replaces the route with this name. If the URL, secret token, certificate, connections or retry
+ * policy changes, the route counts as newly set, and its failed updates become due immediately. Error:
  * `too_many_routes`.
  */
 export function putRoute(
@@ -129,18 +132,18 @@ export function withoutRoute(
   };
 }
 
-/** Writes a record. Error: `routes_too_large` above limits.routes_bytes_max. */
+/** Serialises a record. Error: `routes_too_large` above limits.routes_bytes_max. */
 export function writeRecord(record: RouteRecord): string {
   const text = JSON.stringify(record);
   return Buffer.byteLength(text) > limits.routes_bytes_max ? fail('routes_too_large') : text;
 }
 
-/** How much the clocks of nodes, Redis and Postgres may differ. */
+/** The maximum difference between the clocks of nodes, Redis and Postgres. */
 export const routeSkewMs = 60_000;
 
 /**
- * Finds the route that used a slot at a time (Unix time in ms). The slot alone is not enough, because a slot is reused
- * some time after its route was deleted.
+ * Finds the route that used a slot at a time (Unix time in ms). Needs the time, because a slot is reused some time
+ * after its route was deleted.
  */
 export const routeAt = (routes: readonly Route[], slot: number, timeMs: number): Route | undefined =>
   routes.find((route) => route.slot === slot && timeMs >= route.made - routeSkewMs);
@@ -157,7 +160,7 @@ export function packRoutes({ routes }: RouteRecord, version: number, active: boo
     list: routes.map(({ slot, mask, name, percent, chats, set, commands }) => [
       ...[slot, mask, name, percent, chats !== null],
       ...[active ? String(version) : '', String(set)],
-      // Spaces around each name let the script find a whole name.
+      // The spaces around each name let the script search for a whole name.
       ...(commands ? [` ${commands.names.join(' ')} `, commands.username] : []),
     ]),
     chats: [...listing].flat(),

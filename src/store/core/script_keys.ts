@@ -1,13 +1,13 @@
 /**
- * Builds sets of keys that several scripts use, with the names from the headers of the scripts. Each set is a single
- * object, because a set is built for every call. Scripts ignore keys that they do not need.
+ * Builds sets of keys that several scripts need, named as in the headers of the scripts. Each set is one object,
+ * because a set is built for every call. A script ignores keys that it does not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 import { botOf } from './queue_ids.js';
 
 /**
- * Returns the keys for a bot's message to a user. The bot gets no update about its own message, so the keys of its
- * queue are left out.
+ * Returns the keys for a bot's message to a user. Leaves out the keys of the bot's queue, because a bot gets no update
+ * about its own message.
  */
 export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
@@ -41,7 +41,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** Returns the keys for a change of a draft. The bot gets no update about this change. */
+/** Returns the keys for a change of a bot's draft. The bot gets no update about this change. */
 export function shownDraftKeys(keys: Keys, chat: ChatRef) {
   const record = keys.chat(chat);
   return {
@@ -98,9 +98,8 @@ interface OfMessage {
 }
 
 /**
- * Adds the keys of the message that the call affects. The key prefix of all messages is set as `sibling`. Modifies
- * `set` and returns it, because a copy would cost several times more than building a set. `set` must therefore be newly
- * built.
+ * Adds the keys of the affected message to `set`. Sets the prefix of all message keys as `sibling`. Modifies and
+ * returns `set`, which must be newly built, because a copy would cost several times more than building a set.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,

@@ -1,14 +1,14 @@
 /**
- * Hashes tokens by HMAC-SHA256 with a pepper, and encrypts secrets by AES-256-GCM with a key. Law 7 of the architecture
- * requires both. During a rotation, several peppers and keys are valid. New data uses the first pepper and the first
+ * Hashes tokens by HMAC-SHA256 with a pepper, and encrypts secrets by AES-256-GCM with a key (law 7 of the
+ * architecture). During a rotation, several peppers and keys are valid. New data uses the first pepper and the first
  * key.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { type Random, systemRandom } from '../../random.js';
 
 /**
- * The kinds of owners of encrypted boxes. The code does not compile with a new kind until `rotation.ts` re-encrypts the
- * boxes of this kind.
+ * The kinds of encrypted boxes, by their owner. A new kind causes a compile error until `rotation.ts` re-encrypts its
+ * boxes.
  */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
@@ -23,7 +23,7 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Creates a signing secret: `whsec_` and the base64 of 32 bytes (Standard Webhooks), as shown to owners. */
+/** Creates a signing secret in the form in which owners see it: `whsec_` and 32 bytes in base64 (Standard Webhooks). */
 export const makeSigningSecret = (random: Random): string => `whsec_${random.bytes(32).toString('base64')}`;
 
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
@@ -44,8 +44,8 @@ export function createSecrets(
   const digest = (key: string, text: string) => createHmac('sha256', key).update(text).digest();
 
   /**
-   * Encrypts with the first key and binds the box to the owner. The box consists of key id, nonce, tag and
-   * ciphertext.
+   * Encrypts a secret with the first key and binds it to its owner. The resulting box consists of key id, nonce, tag
+   * and ciphertext.
    */
   function seal(text: string, belongsTo: BoxOwner): Buffer {
     const { id, key } = current as KeyRingEntry;
@@ -69,7 +69,7 @@ export function createSecrets(
   }
 
   return {
-    /** Returns 32 bytes that identify a token without revealing the token. Uses the first pepper. */
+    /** Returns 32 bytes that identify a token without revealing it. Uses the first pepper. */
     lookup: (token: string): Buffer => digest(pepper, token),
     /** Returns a lookup value for each pepper, in order. A token is valid if one of these values matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
@@ -78,18 +78,16 @@ export function createSecrets(
     seal,
     open,
     /**
-     * Re-encrypts a box with the first key. Returns the same box if the box already uses that key. Throws like `open`.
+     * Re-encrypts a box with the first key. If the box already uses that key, returns the same box. Throws like `open`.
      */
     reseal: (box: Buffer, belongsTo: BoxOwner): Buffer =>
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
     /** Derives 32 bytes for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
-    /**
-     * The installation's first pepper. All values that must stay the same when peppers rotate derive from this pepper.
-     */
+    /** The installation's first pepper. Values that must not change when peppers rotate are derived from it. */
     root,
     /**
-     * Check values with which nodes compare their secrets, including the order of the secrets. The values reveal no
+     * Check values by which nodes compare their secrets, including the order of the secrets. The values reveal no
      * secret.
      */
     checks: { peppers: peppers.map(check), keys: keys.map(({ id, key }) => ({ id, check: check(key) })) },

@@ -1,4 +1,4 @@
-/** Describes a message with all data that is needed to show it. */
+/** Defines a message together with all data that is needed to show it. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 
@@ -15,7 +15,7 @@ export interface StoredMessage {
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 
-/** Builds a message from a script's reply. Omits the replied-to message if it is deleted or not in Redis. */
+/** Builds a message from a script's reply. If the replied-to message is deleted or not in Redis, omits it. */
 export function storedMessage(
   chat: ChatRef,
   id: number,

@@ -1,14 +1,14 @@
 /**
- * Some control rows are found by a text, for example a username. Manages the copies of such rows in Redis. The text
- * determines the partition of the copy.
+ * Manages copies in Redis of control rows that are found by a text, such as a username. The partition of a copy is
+ * computed from the text.
  */
 import { clusterSlot } from '../../redis/slots.js';
 import { pack, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 
 /**
- * The id that belongs to a text. The copy contains 0 if no id belongs to the text, so that repeated lookups do not
- * query Postgres. The version is 0 if the text never had an id.
+ * The id for a text. A text without an id also gets a copy, with the id 0, so that repeated lookups do not query
+ * Postgres. The version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;
@@ -34,7 +34,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // The script requires the key of a channel. Nobody subscribes to this channel.
+      // The script needs a channel's key, but nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );
