@@ -31,7 +31,7 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
     createHmac('sha256', digestKey).update(`${bot} `).update(what).digest();
 
   return {
-    /** Returns the id of a message for a bot. The same message always has the same id. */
+    /** Returns the inline message id by which a bot knows this message. The same message always has the same id. */
     idOf(bot: number, { chat, messageId }: InlinePlace): string {
       const plain = pack([chat.id, chat.user, messageId]);
       const nonce = digest(bot, plain).subarray(0, nonceBytes);
@@ -39,7 +39,7 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
       const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
       return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    /** Returns the message that an id of this bot refers to, or null for any other text. */
+    /** Returns the message that has this inline message id for the bot, or null if the id is invalid. */
     placeOf(bot: number, id: string): InlinePlace | null {
       if (id.length > length_max) return null;
       const bytes = Buffer.from(id, 'base64url');
@@ -56,19 +56,16 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
         return null;
       }
     },
-    /** Returns the id of the answer to a query for a person who saw the answer. */
+    /** Returns the id of a query's answer. The id is valid only for this person, who has seen the answer. */
     answerIdOf: (user: number, query: string): string =>
       `${query}-${proofOf(user, query).toString('base64url')}`,
-    /**
-     * Returns the id of the query whose answer has the id `id` for this person. Returns null if the person did not see
-     * that answer.
-     */
+    /** Returns the query to which an answer id belongs, or null if the id is not valid for this person. */
     queryOf(user: number, id: string): string | null {
       const [, query = '', proof = ''] = /^(\d{4,19})-([\w-]{22})$/.exec(id) ?? [];
       const given = Buffer.from(proof, 'base64url');
       return given.length === proofBytes && timingSafeEqual(given, proofOf(user, query)) ? query : null;
     },
-    /** Returns the value of `chat_instance` for a bot that must not learn the chat. */
+    /** Returns `chat_instance` for a bot that must not learn the chat's id. */
     instanceOf: (bot: number, chat: ChatRef): string =>
       digest(bot, chatText(chat)).readBigInt64BE().toString(),
   };

@@ -36,13 +36,13 @@ export interface InlineList {
 
 export interface InlineAnswer {
   readonly list: InlineList;
-  /** The message of each result, by the id of the result. */
+  /** Maps the id of each result to its message. */
   readonly messages: ReadonlyMap<string, InlineMessage>;
   readonly cacheSeconds: number;
   readonly personal: boolean;
 }
 
-/** The answer to a query as a person sees it. */
+/** The answer to a query in the form in which a person sees it. */
 export interface ShownAnswer {
   /** The id of the answer, valid for this person only. */
   readonly id: string;
@@ -50,8 +50,7 @@ export interface ShownAnswer {
 }
 
 /**
- * The number of digits at the end of a query id that name the partition. From the id alone, a front can thus find the
- * partition of a choice.
+ * A query id ends with the query's partition in this many digits, so a front can find the partition from the id alone.
  */
 const partitionDigits = 3;
 
@@ -60,7 +59,7 @@ const digestOf = (question: InlineQuestion, user: number): string =>
     .update(JSON.stringify([question.query, question.offset, question.chat_type, user]))
     .digest('base64url');
 
-/** Returns two digests of a query: one for the answer to this person, and one for an answer to everybody. */
+/** Returns two digests of a query: one for an answer to this person only, and one for an answer to everybody. */
 const digestsOf = (question: InlineQuestion, user: number) =>
   [digestOf(question, user), digestOf(question, 0)] as const;
 
@@ -81,7 +80,7 @@ export class InlineQueries {
   }
 
   /**
-   * Counts the query of a person. Returns the cached answer from the bot, or null if there is none. Errors:
+   * Counts a person's query against the person. Returns the bot's cached answer, or null if there is none. Errors:
    * `cant_write_to_bot`, `bot_not_found`, `too_many_requests`.
    */
   async cached(bot: number, user: number, question: InlineQuestion): Promise<ShownAnswer | null> {
@@ -104,8 +103,8 @@ export class InlineQueries {
   }
 
   /**
-   * Sends a query to a bot. Returns the id of the query. Errors: `cant_write_to_bot`, `bot_not_inline`,
-   * `bot_not_found`, `inline_unanswered` if too many updates of the bot are pending, `too_many_requests`.
+   * Sends a query to a bot and returns the query's id. Errors: `cant_write_to_bot`, `bot_not_inline`, `bot_not_found`,
+   * `inline_unanswered` if too many of the bot's updates are pending, `too_many_requests`.
    */
   async ask(bot: number, user: Profile, question: InlineQuestion): Promise<string> {
     const { scripts, keys, requestId } = this.#context;
@@ -147,7 +146,7 @@ export class InlineQueries {
   }
 
   /**
-   * Stores the answer from a bot to a query. Errors: `query_too_old`, `inline_answer_too_big`, `entities_too_long`,
+   * Stores a bot's answer to a query. Errors: `query_too_old`, `inline_answer_too_big`, `entities_too_long`,
    * `keyboard_too_large`.
    */
   async answer(bot: number, id: string, { list, messages, cacheSeconds, personal }: InlineAnswer) {
@@ -155,8 +154,7 @@ export class InlineQueries {
     if (!/^\d{4,19}$/.test(id)) fail('query_too_old');
     const partition = keys.partitions.of(bot);
     const shown = pack(list);
-    // Refuses a message that Petrel cannot store. The person who later chooses the result could not correct the
-    // message.
+    // Refuses a message that Petrel cannot store, because the person who chooses the result later could not correct it.
     for (const { content, markup } of messages.values()) {
       packContent(content);
       packMarkup(markup);
@@ -179,15 +177,15 @@ export class InlineQueries {
     if (result.status === 'too_old') fail('query_too_old');
   }
 
-  /** Returns the answer to a query as this person sees it, or null if there is none. */
+  /** Returns the answer to a query in the form in which this person sees it, or null if there is none. */
   async read(id: string, user: number): Promise<ShownAnswer | null> {
     const found = await this.#read(id, user, 'l');
     return found && this.#shown(id, user, found.value);
   }
 
   /**
-   * Returns the message of a result, its bot and its query. Returns null if the person did not see the answer. `answer`
-   * is the answer's id for this person.
+   * Returns a result's message, its bot and its query. `answer` is the answer's id for this person. Returns null if the
+   * person did not see the answer.
    */
   async result(answer: string, user: number, result: string) {
     const id = this.#parts.inlineIds.queryOf(user, answer);
@@ -216,7 +214,7 @@ export class InlineQueries {
     return { id: this.#parts.inlineIds.answerIdOf(user, id), list: unpack<InlineList>(list) };
   }
 
-  /** Returns the version of the write policy under which the person may query the bot. */
+  /** Returns the version of the bot's write policy. Under this version, the person may query the bot. */
   async #checked(bot: number, user: number): Promise<string> {
     const access = (await loadWriteAccess(this.#context.db, bot, user)) ?? fail('bot_not_found');
     if (!access.may) fail('cant_write_to_bot');

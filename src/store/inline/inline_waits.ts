@@ -1,6 +1,6 @@
 /**
- * Waits for the answers of bots to inline queries. A hint reports an answer, and a check every second finds answers
- * whose hints were lost.
+ * Waits for bots' answers to inline queries. A hint reports an answer, and a check every second finds answers whose
+ * hints were lost.
  */
 import type { Hints } from '../../redis/hints.js';
 import type { StoreContext } from '../core/context.js';
@@ -27,19 +27,22 @@ export class InlineWaits {
     this.#hints = hints;
   }
 
-  /** Ends all waiting queries without an answer. */
+  /** Makes all waiting calls return without an answer. */
   close(): void {
     this.#closing = true;
     for (const wake of this.#waking) wake();
   }
 
   /**
-   * Sends a query and waits for the answer up to `limits.inline_wait_ms_max`. Returns null if no answer arrives in
+   * Sends a query and waits for its answer, up to `limits.inline_wait_ms_max`. Returns null if no answer arrives in
    * time, if the client disconnects, or if this node shuts down.
    */
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
     const { keys, time } = this.#context;
-    /** The bot's queries whose answers arrived before the caller knew the id of its own query. */
+    /**
+     * The ids of answered queries of this bot. Until this call knows the id of its own query, all of them are
+     * collected.
+     */
     const answered = new Set<string>();
     let id = '';
     let gone = false;

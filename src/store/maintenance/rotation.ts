@@ -1,7 +1,8 @@
 /**
  * Rotates keys while the installation is running. Re-encrypts all data with the first key, and hashes bots' tokens
  * again with the first pepper. Changes only values that use another key or pepper, so an interrupted rotation can be
- * repeated. Skips a value that has changed since the rotation loaded it. The change has already used the first key.
+ * repeated. Skips a value that was changed after the rotation loaded it, because that change already used the first
+ * key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
@@ -12,9 +13,9 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** How many encrypted values, and how many copies of such values, still use another key. */
+  /** How many encrypted values, and how many copies of encrypted values, still use another key. */
   readonly left: number;
-  /** The number of tokens of people that may still be hashed with a former pepper. */
+  /** How many of people's tokens may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
 }
 
@@ -57,7 +58,7 @@ export class Rotation {
   readonly #connection: Pick<RedisServers, 'nodes'>;
   readonly #current: string;
 
-  /** Re-encrypts all boxes of a kind. If a kind is missing here, the code does not compile. */
+  /** Re-encrypts all boxes of each kind. A missing kind causes a compile error here. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),
@@ -86,7 +87,8 @@ export class Rotation {
       }
       const former = await rows.countFormer(this.#context.db, this.#current);
       left = former.boxes + former.copies;
-      // Waits until no copy is stale. The processes that changed the records, or the sweep, refresh the stale copies.
+      // Waits until no copy is stale. Stale copies are refreshed by the processes that changed the records, or by the
+      // sweep.
       if (found === 0 && left === 0) break;
     }
     const onFormerPepper = left === 0 && found === 0 ? await this.#retire() : 0;
@@ -153,7 +155,7 @@ export class Rotation {
     );
   }
 
-  /** Re-encrypts stored answers. These answers are kept only in Redis, for one day. */
+  /** Re-encrypts stored answers, which are only in Redis, for one day. */
   async #sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of this.#connection.nodes()) {

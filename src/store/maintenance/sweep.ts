@@ -1,7 +1,7 @@
 /**
- * Runs the periodic sweep. The sweep finishes the work of processes that died, applies pending edits, sends due
- * reaction counts and polls, refreshes stale copies in Redis, and forwards pending outbox entries. Any number of nodes
- * may sweep, because every step can be repeated.
+ * Runs the periodic sweep. It finishes the work of dead processes, applies pending edits, sends due reaction counts and
+ * polls, refreshes stale copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because
+ * every step can be repeated.
  */
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
@@ -21,7 +21,7 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 const intervalMs = 1_000;
 /**
- * The maximum time between two checks for stale copies while no copy is stale. The checks can be rare, because normally
+ * The maximum time between two checks for stale copies while there are none. The checks can be rare, because normally
  * each change refreshes its own copies.
  */
 const copiesIntervalMsMax = 4_000;
@@ -43,7 +43,7 @@ export interface SweepParts {
   readonly accounts: Pick<Accounts, 'follow'>;
 }
 
-/** Completes a change that another process started. */
+/** Completes a change that another process committed. */
 async function complete(parts: SweepParts, { subject, subject_id: id, other_id: other }: StaleRow) {
   const { control } = parts;
   switch (subject) {
@@ -72,7 +72,7 @@ async function complete(parts: SweepParts, { subject, subject_id: id, other_id: 
       await control.forget(subject, id);
       return parts.auth.revoke(`${subject}:${id}`);
   }
-  // Revokes no token, because only the format of the copy is outdated.
+  // Revokes no tokens, because only the copy's format is outdated.
   if (subject.endsWith('_copy'))
     return control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
   return control.refresh(subject as ControlSubject, id, other);
@@ -83,7 +83,7 @@ export class Sweep {
   readonly #context: StoreContext;
   readonly #parts: SweepParts;
   readonly #onError: (error: unknown) => void;
-  /** The interval between two checks for stale copies, and the monotonic time of the next check. */
+  /** The current interval between two checks for stale copies. `#copiesAt` is the monotonic time of the next check. */
   #copiesIntervalMs = intervalMs;
   #copiesAt = 0;
   #running: Promise<void> | undefined;
@@ -109,7 +109,7 @@ export class Sweep {
     const { signal } = this.#stopping;
     const { time } = this.#context;
     while (!signal.aborted) {
-      // Limits the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      // Limits the wait, so that a failed master of a cluster does not delay the next sweep of the other masters.
       const partitions = this.#sweepPartitions().catch(this.#onError);
       await Promise.all([this.#checkCopies(), time.within(intervalMs, partitions)]);
       await time.sleep(time.untilNext(intervalMs), { signal });
@@ -122,19 +122,19 @@ export class Sweep {
     const [found] = await Promise.all([this.#sweepCopies().catch(this.#onError), late]);
     this.#copiesIntervalMs =
       found === 0 ? Math.min(copiesIntervalMsMax, this.#copiesIntervalMs * 2) : intervalMs;
-    // Plans the next check half an interval early, because timers are not exact.
+    // Allows the next check half an interval earlier, because timers are not exact.
     this.#copiesAt = this.#context.time.monotonic() + this.#copiesIntervalMs - intervalMs / 2;
   }
 
   /**
-   * Refreshes stale copies, for at most a second, because a person with many chats can make thousands of copies stale.
-   * Returns the number of refreshed copies.
+   * Refreshes stale copies, for at most a second per sweep, because a person with many chats can make thousands of
+   * copies stale. Returns the number of refreshed copies.
    */
   async #sweepCopies(): Promise<number> {
     const { time } = this.#context;
     const end = time.monotonic() + intervalMs;
     for (let sum = 0; ; ) {
-      // Refreshes inside the transaction that takes the row. If the refresh fails, the row thus stays.
+      // Refreshes the copy inside the transaction that takes the row, so that the row stays if the refresh fails.
       const found = await takeStale(this.#context.db, intervalMs, batchMax, (row) => this.#refresh(row));
       sum += found;
       if (found < batchMax || time.monotonic() > end || this.#stopping.signal.aborted) return sum;

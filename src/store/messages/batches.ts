@@ -34,10 +34,10 @@ export class Batches {
   }
 
   /**
-   * Shows a chat action to people who are viewing the chat. For the action of a person, `announced` is the kind of
-   * message that the action announces. Channels do not show actions of people. Errors: `chat_not_found`,
-   * `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
-   * `cant_write_to_person`, `sending_not_permitted`.
+   * Shows a chat action to people who are viewing the chat. If a person acts, `announced` is the kind of message that
+   * the action announces. Channels do not show people's actions. Errors: `chat_not_found`, `cant_initiate`,
+   * `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`, `cant_write_to_person`,
+   * `sending_not_permitted`.
    */
   async showAction(chat: ChatRef, who: Sender, action: string, announced = '') {
     const { scripts, keys } = this.context;
@@ -52,8 +52,8 @@ export class Batches {
   }
 
   /**
-   * Deletes up to `limits.messages_batch_max` messages in one step, all or none. Skips ids without a message. Errors:
-   * `chat_not_found`, the errors for non-members, `message_cant_be_deleted`.
+   * Deletes up to `limits.messages_batch_max` messages in one step, either all or none. Skips ids without a message.
+   * Errors: `chat_not_found`, the errors for non-members, `message_cant_be_deleted`.
    */
   async removeMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<void> {
     const { scripts, keys, requestId } = this.context;
@@ -83,12 +83,13 @@ export class Batches {
   }
 
   /**
-   * Returns messages by id, in the given order and with duplicates. The entry of an id without a message is null. Does
-   * not load the messages that these messages reply to. Errors: `chat_not_found`, the errors for non-members.
+   * Returns messages by id, in the given order and with duplicates. An id without a message gives null. Does not load
+   * replied-to messages. Errors: `chat_not_found`, the errors for non-members.
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Treats every caller as a person. A bot without access thus cannot find out whether the user ever started the bot.
+    // Passes every caller as a person, so that a bot without access does not learn whether the user ever started the
+    // bot.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
@@ -112,7 +113,7 @@ export class Batches {
     });
   }
 
-  /** Loads messages that the script of a deletion did not find in Redis. Returns the ids without a message. */
+  /** Loads messages that a deleting script did not find in Redis. Returns the ids that have no message. */
   async #fillMany(chat: ChatRef, cold: readonly string[], tickets: readonly string[]) {
     const ids = cold.map(Number);
     const filled = await this.readBack.messages(chat, ids, tickets);

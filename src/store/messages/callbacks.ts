@@ -11,8 +11,7 @@ import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
 /**
- * The number of digits at the end of a query id that name the partition. From the id alone, a front can thus find the
- * partition of an answer.
+ * A query id ends with the query's partition in this many digits, so a front can find the partition from the id alone.
  */
 const partitionDigits = 3;
 
@@ -67,7 +66,7 @@ export function createCallbacks(
       forwarder.follow(chat.id, result);
       return result.query_id;
     },
-    /** Stores the answer from a bot. Error: `query_too_old`. */
+    /** Stores a bot's answer. Error: `query_too_old`. */
     async answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>) {
       const partition = Number(queryId.slice(-partitionDigits));
       if (!/^\d{4,19}$/.test(queryId) || partition >= keys.partitions.count) fail('query_too_old');

@@ -6,10 +6,7 @@ import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
 import type { Sender } from './batches.js';
 import type { ReadBack } from './read_back.js';
 
-/**
- * The new content of a message. With `caption`, only the caption changes. With `media`, the media and the caption
- * change.
- */
+/** The new content of a message. `caption` changes only the caption. `media` changes the media and the caption. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -17,8 +14,8 @@ export type Edit =
       readonly markup: InlineKeyboard | null;
     }
   /**
-   * The new position of a live location, or null to stop it. If the call specifies a period, the field `live` of the
-   * object contains the period.
+   * The new position of a live location, or null to stop the location. If the call specifies a period, the object's
+   * field `live` contains it.
    */
   | { readonly what: 'location'; readonly content: Content | null; readonly markup: InlineKeyboard | null }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
@@ -32,27 +29,31 @@ export interface EditCall {
   readonly chat: ChatRef;
   readonly editor: Sender;
   readonly messageId: number;
-  /** Whether the editor is the bot of an inline message. */
+  /** True if the editor is the bot of an inline message. */
   readonly isInline: boolean;
-  /** The edit, or the token of the pending edit to apply. */
+  /** The edit, or the token of a pending edit that is due. */
   readonly change: Edit | PendingToken;
   /**
-   * Applies to an edit that comes less than a second after the previous edit. The owner of the bot if such an edit may
-   * become pending, or null if such an edit is refused.
+   * For an edit that comes less than a second after the previous edit: the bot's owner if the edit may become pending,
+   * or null if it is refused.
    */
   readonly coalesceFor: number | null;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** Returns the elements of the argument `edit` that mark a coalesced or pending edit. */
+/**
+ * Returns those elements of the argument `edit` that mark an edit as one that may become pending, or as pending and
+ * due.
+ */
 function modeOf({ change, coalesceFor, editor }: EditCall): readonly string[] {
   if ('token' in change) return ['due', change.token];
   return coalesceFor === null ? [] : ['coalesce', JSON.stringify(editor.profile), String(coalesceFor)];
 }
 
 /**
- * Runs the script for an edit, and loads records that are missing in Redis. Throws the errors of `ReadBack.complete`.
+ * Runs the script of an edit. Loads records that are missing in Redis and runs the script again. Throws the errors of
+ * `ReadBack.complete`.
  */
 export function runEdit({ scripts, keys }: StoreContext, readBack: ReadBack, call: EditCall) {
   const { request, chat, editor, messageId, isInline, change } = call;

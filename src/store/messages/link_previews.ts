@@ -1,7 +1,6 @@
 /**
- * Stores the previews of pages in Redis. The cache has a fixed number of slots. The hash of a URL determines the slot
- * of the page. A newer page replaces the page in its slot, so the cache never grows beyond its slots. Keys contain no
- * URL.
+ * Stores link previews of web pages in Redis. The cache has a fixed number of slots, and the hash of a page's URL
+ * selects the slot. A newer preview replaces the one in its slot, so the cache cannot grow. Keys contain no URL.
  */
 import { createHash } from 'node:crypto';
 import { takeCalls } from '../core/buckets.js';
@@ -9,16 +8,16 @@ import { pack, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** The preview of a page. All texts are plain and short. */
+/** The link preview of a web page. All texts are plain and short. */
 export interface LinkPreview {
-  /** The host of the page after redirects. Includes the port unless it is the default port. */
+  /** The page's host after redirects. Includes the port unless it is the default port. */
   readonly host: string;
   readonly title: string;
   readonly description?: string;
   readonly site_name?: string;
 }
 
-/** The digest of the URL and its preview. Null means that the page has no preview. */
+/** The digest of a URL, and the preview. If the preview is null, the page has none. */
 type Kept = readonly [digest: Buffer, preview: LinkPreview | null];
 
 export type LinkPreviewCache = ReturnType<typeof createLinkPreviews>;
@@ -34,7 +33,7 @@ export function createLinkPreviews(context: StoreContext) {
 
   return {
     /**
-     * Returns the cached preview, null if the page is known to have no preview, or undefined if the page is not in the
+     * Returns a page's cached preview, null if the page is known to have none, or undefined if the page is not in the
      * cache.
      */
     async read(url: string): Promise<LinkPreview | null | undefined> {
@@ -53,7 +52,7 @@ export function createLinkPreviews(context: StoreContext) {
       const args = { kept, ttl_ms: String(ttl_ms) };
       await scripts.call('messages/keep_link_preview', partition, at, args).catch(() => {});
     },
-    /** Counts one load of a page against the person who caused the load. Error: `too_many_requests`. */
+    /** Counts the loading of a page against the person who caused it. Error: `too_many_requests`. */
     take: (user: number) =>
       takeCalls(context, 'preview', user, {
         calls: limits.link_previews_per_person_max,

@@ -1,6 +1,6 @@
 /**
- * Shows drafts: texts that a bot is still writing in a direct chat (decision 0061). A draft is kept only in Redis, for
- * a short time. A draft is not a message, so it has no message id and is not part of the history.
+ * Shows drafts: texts that a bot is still writing in a direct chat (decision 0061). A draft is only in Redis, for a
+ * short time. It is not a message, so it has no message id and is not part of the history.
  */
 import { fail } from '../../errors.js';
 import { draftOf, type MessageDraft } from '../chats/shown_drafts.js';
@@ -33,8 +33,8 @@ export function createMessageDrafts(
   });
   return {
     /**
-     * Shows a draft to the person, or replaces the draft that is shown. Does nothing if the person has stopped the draft.
-     * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `entities_too_long`.
+     * Shows a draft to the person, in place of the draft shown before. Does nothing if the person has stopped the
+     * draft. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `entities_too_long`.
      */
     async show(chat: ChatRef, { id, text, entities, canStop, keepOnStop }: NewDraft): Promise<void> {
       const content = JSON.stringify(entities === undefined ? { text } : { text, entities });
@@ -62,8 +62,8 @@ export function createMessageDrafts(
           );
     },
     /**
-     * Stops a draft, and notifies the bot with an update. A repeated call changes nothing. Errors: `chat_not_found`,
-     * `draft_not_found`, `bot_blocked_by_you`, `cant_write_to_bot`, `bot_not_found`.
+     * Stops a draft, and queues an update that tells the bot. A repeated call changes nothing. Errors:
+     * `chat_not_found`, `draft_not_found`, `bot_blocked_by_you`, `cant_write_to_bot`, `bot_not_found`.
      */
     async stop(chat: ChatRef, user: Profile, id: number): Promise<void> {
       const who = { id: user.id, isBot: false };

@@ -30,10 +30,10 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** The message that this message replies to, or 0 if this message is not a reply. */
+  /** The id of the message to which this message replies, or 0. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
-  /** Whether to send a reply as an ordinary message if the message that it replies to no longer exists. */
+  /** If true, the message is sent without the reply if the replied-to message no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
@@ -52,26 +52,23 @@ const editErrors = {
   no_live: 'no_live_location_to_edit',
   wrong_period: 'live_period_wrong',
   not_modified: 'message_not_modified',
-  // Scripts return this status only when they apply a due edit.
+  // Scripts return this status only for a pending edit that is due.
   not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
 
-/** The message after an edit, even if the edit is still pending. */
+/** The message as it is after the edit, even if the edit is still pending. */
 export type EditedMessage = StoredMessage & { readonly isPending?: true };
 
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 
-/**
- * Returns the origin of a message. In groups and channels, the origin contains a copy of the sender's profile. Direct
- * chats do not need this copy.
- */
+/** Returns the origin of a message. Only in groups and channels does it contain a copy of the sender's profile. */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
-/** Builds a new record without the fields that the script adds. `replyTo` is 0 if the message is not a reply. */
+/** Builds a new record without the fields that the script adds. `replyTo` is a message id, or 0. */
 function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
@@ -81,7 +78,7 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     content: message.content,
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
-    // The script overwrites the following fields.
+    // The script sets the following fields to other values.
     version: 0,
     date: 0,
     editedAt: 0,
@@ -130,8 +127,8 @@ export class Messages extends Batches {
 
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
-   * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All messages reply to the same message as
-   * the first message. If the call is repeated, the returned `messages` omit messages that have been deleted since
+   * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All of them reply to the message to which
+   * the first one replies. If the call is repeated, the returned `messages` omit messages that have been deleted since
    * then. Throws the errors of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
@@ -145,8 +142,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits the message that `find` returns. The message must be in `partition`. Does not call `find` if an earlier
-   * attempt already made this edit.
+   * Edits the message that `find` returns. The message must be in `partition`. If an earlier attempt already made this
+   * edit, does not call `find`.
    */
   async editFound(
     partition: number,
@@ -161,9 +158,9 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits an inline message that a person sent from this bot's results. The bot need not be in the chat, and does not
-   * learn whether the chat exists. `coalesceFor` is the owner of the bot. If the owner is given, the edit may become
-   * pending. Errors: `inline_message_invalid`, and the errors of `edit`.
+   * Edits an inline message, which a person sent from this bot's results. The bot need not be in the chat, and does not
+   * learn whether the chat exists. If `coalesceFor` (the bot's owner) is given, the edit may become pending. Errors:
+   * `inline_message_invalid`, and the errors of `edit`.
    */
   async editInline(
     bot: Sender,
@@ -195,10 +192,10 @@ export class Messages extends Batches {
   }
 
   /**
-   * Edits a message. If the message was edited less than a second ago, the edit becomes pending. A pending edit is
-   * applied when a second has passed since the last edit, unless a later edit replaces it. `owner` is the owner of the
-   * bot. Throws the errors of `edit`. Throws `too_many_requests` only if too many edits of this owner or of all owners
-   * are pending, or if the call is durable.
+   * Edits a message. If the message was edited less than a second ago, the edit becomes pending. It is applied a second
+   * after the last edit, unless a later edit replaces it. `owner` is the bot's owner. Throws the errors of `edit`.
+   * Throws `too_many_requests` only if too many edits of this owner or of all owners are pending, or if the call is
+   * durable.
    */
   editCoalesced(
     chat: ChatRef,
@@ -231,7 +228,7 @@ export class Messages extends Batches {
       });
   }
 
-  /** Sends messages in one step. All of these messages reply to the same message as the first message. */
+  /** Sends messages in one step. All of them reply to the message to which the first one replies. */
   async #sendAll(
     chat: ChatRef,
     sender: Sender,
@@ -251,8 +248,9 @@ export class Messages extends Batches {
   }
 
   /**
-   * Makes one attempt to send, with one reply target. Because of `request`, the attempt can be repeated safely. With
-   * `keep`, a repeated attempt to send a single message returns the message even if it has been deleted since.
+   * Makes one attempt to send messages that all reply to the same message or to none. `request` makes it safe to repeat
+   * the attempt. With `keep`, a repeated attempt to send a single message returns the message even if it has been
+   * deleted since.
    */
   async #trySend(
     chat: ChatRef,
@@ -311,7 +309,7 @@ export class Messages extends Batches {
       coalesceFor = null,
     }: { readonly isInline?: boolean; readonly coalesceFor?: number | null } = {},
   ): Promise<EditedMessage> {
-    // Never lets the edit of a durable call become pending, because a pending edit is stored only in Redis.
+    // A durable call's edit never becomes pending, because a pending edit is only in Redis.
     const owner = this.context.durable ? null : coalesceFor;
     const call = { request, chat, editor, messageId, isInline, change, coalesceFor: owner };
     const result = await runEdit(this.context, this.readBack, call);

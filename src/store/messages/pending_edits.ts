@@ -1,7 +1,7 @@
 /**
  * Applies pending edits when they are due (decision 0066). The node that accepted an edit has a timer for it. If this
- * node dies, the next sweep of any node applies the edit. Several nodes may apply edits at the same time, because the
- * script that applies a pending edit removes it in the same step.
+ * node dies, the next sweep of any node applies the edit. Several nodes may apply edits at the same time, because one
+ * script applies a pending edit and removes it.
  */
 import { ApiError } from '../../errors.js';
 import type { Timer } from '../../time.js';
@@ -15,7 +15,7 @@ import type { Forwarder } from '../updates/forwarder.js';
 import { runEdit } from './edit_script.js';
 import type { ReadBack } from './read_back.js';
 
-/** The minimum time between two runs of a timer, in ms. Edits that become due between two runs are applied together. */
+/** The minimum time between two runs of a timer, in ms. Edits that become due in between are applied together. */
 const stepMs = 20;
 const valuesPerEdit = 5;
 
@@ -48,7 +48,7 @@ export class PendingEdits {
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
   readonly #onError: (error: unknown) => void;
-  /** By partition, the time of the next run by the monotonic clock. */
+  /** For each partition, the time of the next run by the monotonic clock. */
   readonly #timers = new Map<number, { readonly at: number; readonly timer: Timer }>();
   #stopped = false;
 
@@ -66,7 +66,7 @@ export class PendingEdits {
     this.#onError = onError;
   }
 
-  /** Applies the due edits of this partition after at most `ms`. */
+  /** Makes the timer apply this partition's due edits after at most `ms`. */
   follow(partition: number, ms: number): void {
     const { time } = this.#context;
     const wait = Math.max(ms, stepMs);
@@ -81,14 +81,17 @@ export class PendingEdits {
     this.#timers.set(partition, { at, timer: time.after(wait, run).unref() });
   }
 
-  /** Leaves the pending edits to the sweeps of other nodes. */
+  /** Stops the timers. The sweeps of other nodes apply the pending edits. */
   stop(): void {
     this.#stopped = true;
     for (const { timer } of this.#timers.values()) this.#context.time.cancel(timer);
     this.#timers.clear();
   }
 
-  /** Applies all edits of this partition that are due. Edits that cannot be applied now are due again a second later. */
+  /**
+   * Applies all of this partition's edits that are due. If an edit cannot be applied now, it is due again a second
+   * later.
+   */
   async apply(partition: number): Promise<void> {
     const { scripts, keys } = this.#context;
     const at = {
@@ -106,7 +109,7 @@ export class PendingEdits {
     }
   }
 
-  /** Applies an edit. If the edit can never be applied, returns its place and token. */
+  /** Applies an edit. If the edit can never be applied, returns its `chat:message` and token. */
   async #applyOne({ place, token, editor, profile, isInline }: DueEdit): Promise<readonly string[]> {
     const [chat = '', messageId] = place.split(':');
     const call = {

@@ -18,7 +18,7 @@ export function createPins(
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
   /**
-   * Pins a message in place of the previous pin, and adds a service message. Does nothing if the message is already
+   * Pins a message in place of the pinned message, and adds a service message. Does nothing if the message is already
    * pinned. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`,
    * `not_chat_member`, `pin_not_allowed`, `message_to_pin_not_found`, `service_cant_be_pinned`, `too_many_requests`.
    */
@@ -58,8 +58,8 @@ export function createPins(
   }
 
   /**
-   * Unpins a message. `what` is the id of the message to unpin, which must be pinned. `any` unpins the pinned message.
-   * `all` does the same, but succeeds even if no message is pinned.
+   * Unpins a message. `what` is the id of the message, or `any` for whichever message is pinned, or `all`, which
+   * succeeds even if no message is pinned.
    */
   async function take(chat: ChatRef, who: Sender, what: number | 'any' | 'all'): Promise<void> {
     const at = sharedKeys(keys, chat, requestId(), who.id);

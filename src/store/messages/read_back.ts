@@ -1,6 +1,6 @@
 /**
- * Loads records that a script found missing in Redis. Reads these records from Postgres, stores them in Redis with the
- * script's fill ticket, and calls the script again.
+ * Loads records that a script found missing in Redis. Reads them from Postgres, stores them in Redis with the script's
+ * fill ticket, and calls the script again.
  */
 import { type ErrorName, fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
@@ -11,7 +11,7 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** The chat and the caller of a script, and the message that the call affects. */
+/** The chat, the caller, and the message that the call affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
@@ -47,18 +47,18 @@ export class ReadBack {
     place: Place,
     call: (token: string) => P,
   ): Promise<Exclude<Awaited<P>, { readonly status: Missing }>> {
-    // Does not create another promise for a call that finds everything in Redis.
+    // A call that finds everything in Redis creates no additional promise.
     return call(this.#context.uniqueText()).then((result) =>
       result.status === 'ok' ? result : this.#persist(place, call, result),
     ) as never;
   }
 
-  /** Loads one message into Redis. Returns false if Postgres has no message or only a tombstone. */
+  /** Loads one message into Redis. Returns false if Postgres has no message or a tombstone. */
   async message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
     return (await this.messages(chat, [messageId], [ticket])).has(messageId);
   }
 
-  /** Loads several messages into Redis with one statement. Returns the ids that exist. */
+  /** Loads several messages into Redis with one SQL statement. Returns the ids that exist. */
   async messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<Set<number>> {
     const { shards, scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);

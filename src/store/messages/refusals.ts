@@ -2,8 +2,8 @@
 import { type ErrorName, fail } from '../../errors.js';
 
 /**
- * Returns the error for a caller who is not in the chat. For such callers, private channels and chats of two people do not
- * exist.
+ * Returns the error for a caller who is not in the chat. To such a caller, a private channel or a chat of two people
+ * seems not to exist.
  */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (kind === 'person' || kind === 'closed') return fail('chat_not_found');
@@ -41,7 +41,7 @@ type CommonRefusal =
   | 'outbox_full'
   | 'too_often';
 
-/** Throws the error for a refusal. `others` contains the errors for refusals that only some scripts return. */
+/** Throws the error for a script's refusal. `others` contains errors for refusals that only some scripts return. */
 export function refused<
   R extends { readonly status: string; readonly kind?: string; readonly what?: string },
 >(

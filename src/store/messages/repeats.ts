@@ -1,7 +1,7 @@
 /**
- * Finds changes that an earlier attempt of a call under an idempotency key already made. Scripts recognise repeated
- * requests themselves. These lookups are needed for changes whose input may no longer exist. Examples of such input are
- * the source of a forward, an upload, and an edited post.
+ * Finds changes that an earlier attempt of a call with an idempotency key already made. Scripts recognise repeated
+ * requests themselves. These lookups are for calls that cannot reach the script again because their input may no longer
+ * exist, such as the source of a forward, an upload, or an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -10,7 +10,7 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** The input of a change: a value, or a function that is called only if the change was not made yet. */
+/** The input of a change: a value, or a function that is called only if no earlier attempt made the change. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
@@ -18,8 +18,8 @@ export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => t
 export type Repeats = ReturnType<typeof createRepeats>;
 
 /**
- * Creates functions that look up results of an earlier attempt. Each function returns null if no earlier attempt made
- * the change. Only repeated calls take a round trip.
+ * Creates functions that look up what an earlier attempt did. Each returns null if no earlier attempt made the change.
+ * Only repeated calls cost a round trip.
  */
 export function createRepeats(
   { scripts, keys, again, durable }: StoreContext,
@@ -33,7 +33,7 @@ export function createRepeats(
     return known.status === 'ok' ? known : null;
   }
 
-  /** Converts records to messages. Adds the chat's current profile, and the messages to which these messages reply. */
+  /** Converts records to messages. Adds the chat's current profile, and the replied-to messages. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];
@@ -44,16 +44,14 @@ export function createRepeats(
   }
 
   return {
-    /** Returns the message that the request sent, in its original state. */
+    /** Returns the message that the request sent, as it was when it was sent. */
     async sent(chat: ChatRef, request: string): Promise<StoredMessage | null> {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known?.record) return null;
       const [message] = await show(chat, new Map([[Number.parseInt(known.answer, 10), known.record]]));
       return message ?? null;
     },
-    /**
-     * Returns the messages that the request sent, in their current state. `messages` omits deleted messages.
-     */
+    /** Returns the messages that the request sent, as they are now. `messages` omits deleted messages. */
     async sentMany(chat: ChatRef, request: string) {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known) return null;
@@ -62,8 +60,8 @@ export function createRepeats(
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
     /**
-     * Returns the chat and the message id of the post to which a reaction belongs. The post may have been deleted since
-     * then.
+     * Returns the chat and the message id of the post to which the request reacted. The post may have been deleted
+     * since then.
      */
     reacted: (
       partition: number,
@@ -77,7 +75,7 @@ export function createRepeats(
           })
         : null,
     /**
-     * Returns the message that the request edited, in its state after the edit. For a durable call, returns null if the
+     * Returns the message that the request edited, as it was after the edit. For a durable call, returns null if the
      * edit became pending, because only the script can tell whether the edit is stored by now.
      */
     async edited(partition: number, request: string): Promise<StoredMessage | null> {

@@ -1,6 +1,6 @@
 /**
- * Loads three kinds of data of posts from Postgres: missing records, a user's reactions, and further people for lists
- * of reactors that became too short.
+ * Loads posts' data from Postgres: missing records, a user's reactions, and more people for lists of reactors that
+ * became too short.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -17,15 +17,15 @@ export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
 /**
- * How many pages may be loaded. A further page is needed if all reactions of a page were removed after Postgres was
- * read.
+ * How many pages of reactors may be loaded. A further page is needed if all reactions of a page were removed after
+ * Postgres was read.
  */
 const refillPagesMax = 5;
 
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** The channel. Set only if its record or the record of a member is missing. */
+  /** The channel of the post. Set only if the record of the channel or of a member is missing. */
   readonly chat?: number;
 }
 
@@ -67,7 +67,7 @@ export class PostReadBack {
     this.#control = control;
   }
 
-  /** Loads the record that a script found missing. Error: `post_not_found`. */
+  /** Loads the record that a script reported as missing. Error: `post_not_found`. */
   async bring(post: number, who: number, missing: MissingOfPost): Promise<void> {
     if (missing.status === 'post_missing') return this.#fill(post, missing.ticket);
     const chat = missing.chat as number;
@@ -83,8 +83,8 @@ export class PostReadBack {
   }
 
   /**
-   * Extends the lists of reactors that have become shorter than the number of reactors to show. Returns false
-   * immediately if no list is too short. Otherwise resolves with true when the lists are extended.
+   * Extends the lists of reactors that are shorter than the number of reactors to show. Returns false immediately if no
+   * list is too short. Otherwise resolves with true when the lists are extended.
    */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true> {
     const { reactorsListed } = this.#context;

@@ -1,8 +1,7 @@
 /**
- * Sends reaction counts of channel posts to the channels' bots, as `message_reaction_count` (behaviour §8). The counts
- * of a post become due one second after a reaction. The next sweep of any node then sends them. The counts of a post
- * are therefore sent at most once a second, and the last counts are always sent. If a node dies, the next sweep of
- * another node sends its counts.
+ * Sends reaction counts of channel posts to the channels' bots, as `message_reaction_count` (behaviour §8). A post's
+ * counts become due one second after a reaction, and the next sweep of any node sends them. They are therefore sent at
+ * most once a second, and the last counts are always sent. If a node dies, another node's sweep sends its counts.
  */
 import { ApiError } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
@@ -11,7 +10,7 @@ import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** The sender of reaction counts. This sender is neither a bot nor a person, so no permission is checked. */
+/** The sender of reaction counts. It is neither a bot nor a person, so no permission is checked. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys, uniqueText }: StoreContext, cold: PostReadBack) {

@@ -1,6 +1,6 @@
 /**
- * Computes the public names of posts. These names look like UUIDs. A name is computed from the post id and a secret
- * key, so the name does not reveal the id and needs no table.
+ * Computes the public names of posts, which look like UUIDs. A name is computed from the post id and a secret key, so
+ * it does not reveal the id and needs no table.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../core/secrets.js';
@@ -8,8 +8,8 @@ import type { Secrets } from '../core/secrets.js';
 export type PostIds = ReturnType<typeof createPostIds>;
 
 /**
- * The number of names in the cache. To verify a name, this process computes two digests. This takes longer than all
- * other work for a reaction.
+ * How many names the cache holds. Verifying a name takes two digests, which is more time than the rest of a reaction
+ * takes.
  */
 const named_max = 10_000;
 

@@ -1,6 +1,6 @@
 /**
- * Notifies viewers when a post changes. A hint triggers the notification immediately, and a check every second finds
- * changes whose hints were lost.
+ * Notifies viewers when a post changes. A hint notifies immediately, and a check every second finds changes whose hints
+ * were lost.
  */
 
 import type { Hints } from '../../redis/hints.js';
@@ -11,8 +11,8 @@ import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
 /**
- * Called when a post may have changed. The argument is the post's current version, or null if it is not known. The
- * listener may already have seen that version.
+ * Called when a post may have changed. The argument is the post's current version, or null if it is unknown. The
+ * listener may already have seen this version.
  */
 export type PostListener = (version: number | null) => void;
 
@@ -39,7 +39,7 @@ export function createPostWatches({ scripts, keys, time }: StoreContext, hints: 
 
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
-    // Ignores failures, because the next check follows one second later.
+    // Ignores failures, because the next check follows in a second.
     timer ??= time.every(limits.poll_tick_ms, () => void check().catch(() => undefined)).unref();
   }
 
@@ -53,7 +53,7 @@ export function createPostWatches({ scripts, keys, time }: StoreContext, hints: 
   }
 
   return {
-    /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
+    /** Calls `listener` when a post's reactions may have changed. Returns a function that removes the listener. */
     async watch(post: number, listener: PostListener): Promise<() => void> {
       const unlisten = await hints.listen(keys.postChannel(post), () => listener(null));
       add(post, listener);

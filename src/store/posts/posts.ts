@@ -1,7 +1,7 @@
 /**
- * Manages posts and their reactions. Redis has the exact counts, the latest people per emoji, and the reactions of
- * people who reacted recently. Everything else is loaded from Postgres, even the row of a single user (architecture,
- * Journal and write-behind).
+ * Manages posts and their reactions. Redis has the exact counts, the latest people for each emoji, and the reactions of
+ * people who reacted recently. Everything else, for example one user's row, is read from Postgres when it is needed
+ * (architecture, Journal and write-behind).
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -42,8 +42,8 @@ export interface Reactor {
 }
 
 /**
- * Stands for a reader without an account, who sees only posts of public channels. No person has the id 0. The reactions of
- * this reader are not looked up.
+ * Stands for a reader without an account, who sees only the posts of public channels. No person has the id 0. This
+ * reader has no reactions to look up.
  */
 const anyone = { id: 0, isBot: true } as const;
 
@@ -84,8 +84,8 @@ export class Posts {
   }
 
   /**
-   * Returns a post of a public channel, for a reader without an account. Does not read people from Postgres as `find`
-   * does, so the lists of people may be shorter. Error: `post_not_found`, even if the channel exists but is private.
+   * Returns a post in a public channel, for a reader without an account. Unlike `find`, does not load people from
+   * Postgres, so the lists of people may be shorter. Error: `post_not_found`, also if the channel is private.
    */
   async findPublic(post: number): Promise<PostState> {
     assertPartition(this.#context, post);
@@ -100,8 +100,8 @@ export class Posts {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Checks here whether Redis is full. The check is not in the script, because removals must work while Redis is
-    // full. Each process refreshes the flag once a second.
+    // The script does not check whether Redis is full, because removals must work while it is full. This check uses a
+    // flag that each process refreshes once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = this.#repeats.reacted(partition, request);
@@ -145,7 +145,7 @@ export class Posts {
   }
 
   /**
-   * Returns the users whose reactions are in Postgres, newest first, after `cursor`. If `emoji` is given, returns only
+   * Returns the users after `cursor` whose reactions are in Postgres, newest first. If `emoji` is given, returns only
    * users of this emoji. The cursor '' starts at the first user.
    */
   async reactors(post: number, emoji: string | undefined, cursor: string, limit: number) {
@@ -174,8 +174,8 @@ export class Posts {
   }
 
   /**
-   * Returns the state after a change. For `erase`, does not extend the lists of reactors, because the caller ignores
-   * the state.
+   * Returns the post's state after a change. For `erase`, does not extend the lists of reactors, because the caller
+   * ignores the state.
    */
   async #shown(
     post: number,
@@ -198,8 +198,8 @@ export class Posts {
       const isHidden = found.status === 'member_missing' && who.id === anyone.id;
       if (found.status === 'not_found' || isHidden) return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads the reader's own reactions from Postgres if Redis does not have them. The result may lack changes that
-        // are made during the call.
+        // Loads the reader's own reactions from Postgres if they are not in Redis. The result may lack changes made
+        // during the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }
@@ -209,7 +209,7 @@ export class Posts {
   }
 
   /**
-   * Returns the post for a repeated call. If the post has been deleted since the first call, the result has no
+   * Returns the post for a repeated call. If the post has been deleted since the first attempt, the result has no
    * reactions.
    */
   async #readAgain(

@@ -23,15 +23,15 @@ export interface NewPost {
 }
 
 export interface ClaimedPost extends ScheduledPost {
-  /** The seed of `Store.under` for each attempt to publish the post. */
+  /** The seed for `Store.under`. All attempts to publish the post use the same seed. */
   readonly seed: string;
-  /** Whether an attempt began so long ago that Redis may have forgotten its request id. */
+  /** True if an earlier attempt began so long ago that Redis may have forgotten its request id. */
   readonly isUnknown: boolean;
 }
 
 /**
- * Packs a post with a file under the name `post`. A program of an older version then finds no text, so it refuses to
- * publish the post. Otherwise it would publish the post without the file. Error: `entities_too_long`.
+ * Packs a post with a file under the name `post`. Older versions of Petrel then find no text and do not publish the
+ * post. Otherwise they would publish it without the file. Error: `entities_too_long`.
  */
 function packPost(content: Content): Buffer {
   const bytes = packContent(content);
@@ -39,8 +39,8 @@ function packPost(content: Content): Buffer {
 }
 
 /**
- * Returns the content of a row, or content without a text if the row is corrupt. The other posts of a batch or a list
- * are thus not affected. The publication of the corrupt post fails, because a post needs a text or a file.
+ * Returns the content of a row. If the row is corrupt, returns content without a text, so that the other posts in the
+ * batch or list are not affected. Publishing the corrupt post then fails, because a post needs a text or a file.
  */
 function contentOf(bytes: Buffer): Content {
   try {
@@ -80,7 +80,7 @@ export function createScheduledPosts(context: StoreContext) {
     find,
     /**
      * Schedules a post. `files` are the keys of its uploaded files. `at` is Unix time in seconds. Returns null if the
-     * post was published or deleted in the meantime.
+     * post has meanwhile been published or deleted.
      */
     async add(
       chat: ChatRef,
@@ -93,7 +93,7 @@ export function createScheduledPosts(context: StoreContext) {
       await tellScheduled(context, author, chat);
       return find(author, id);
     },
-    /** Returns null if the post was published or deleted in the meantime. */
+    /** Returns null if the post has meanwhile been published or deleted. */
     async change(chat: ChatRef, author: number, id: number, content: Content | null, at: number | null) {
       await rows.changeScheduled(db, chat.id, author, id, { content: content && packPost(content), at });
       await tellScheduled(context, author, chat);
@@ -109,14 +109,14 @@ export function createScheduledPosts(context: StoreContext) {
     async listBy(author: number, after: number, limit: number): Promise<ScheduledPost[]> {
       return (await rows.loadScheduledBy(db, author, after, limit)).map(postOf);
     },
-    /** Returns the time in ms until a post is due. Null if nothing is scheduled. */
+    /** Returns the time in ms until the next post is due, or null if nothing is scheduled. */
     untilDue: () => rows.untilScheduledDue(db),
     /** Claims due posts that no other process is publishing. */
     async claimDue(): Promise<ClaimedPost[]> {
       const { scheduled_posts_batch_max: most, scheduled_post_claim_ms: forMs } = limits;
       return (await rows.claimDue(db, most, forMs)).map(claimedOf);
     },
-    /** Claims one post, whatever its time. */
+    /** Claims one post, even if it is not due. */
     async claim(chat: ChatRef, author: number, id: number): Promise<ClaimedPost> {
       return claimedOf(await rows.claimOne(db, chat.id, author, id, limits.scheduled_post_claim_ms));
     },
@@ -130,7 +130,7 @@ export function createScheduledPosts(context: StoreContext) {
       await tellScheduled(context, author, chat);
     },
     putBack: ({ id }: ScheduledPost) => rows.putBack(db, id),
-    /** Deletes old failed posts, and posts of deleted accounts. */
+    /** Deletes old posts that could not be published, and posts of deleted accounts. */
     async clean() {
       await rows.deleteOldFailures(db, limits.scheduled_post_failure_age_ms);
       await rows.deleteOfDeleted(db);
