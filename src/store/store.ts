@@ -1,4 +1,4 @@
-/** Builds the complete store from all its parts over one Redis, one Postgres and one set of keys. */
+/** Builds the complete store from its parts, for one Redis, one Postgres and one set of keys. */
 import { noReplicas } from '../postgres/replicas.js';
 import { appliedOnce, wasApplied } from '../postgres/sql.js';
 import { systemRandom } from '../random.js';
@@ -87,21 +87,21 @@ import { Webhooks } from './webhooks/webhooks.js';
 
 export interface Store extends Aggregates, Changing {
   /**
-   * Returns a store for a single call that may be attempted again. The call's changes derive their request ids from
-   * `seed`, so that scripts recognise the changes of an earlier attempt (law 4). `again` means that there may have been
-   * an earlier attempt. A change that needs a lookup first checks whether the change was already made.
+   * Returns a store for one call that may be attempted again. The request ids of its changes are derived from `seed`,
+   * so that scripts recognise the changes of an earlier attempt (law 4). `again` is true if there may have been an
+   * earlier attempt. Before a change that needs a lookup, the store then checks whether the change was already made.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
-   * Runs the checks that precede a control change. Skips the checks if an earlier attempt of the call already made the
-   * change, because the checks could now fail.
+   * Runs the checks that precede a control change. If an earlier attempt of the call already made the change, skips the
+   * checks, because they could now fail.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
-  /** Returns the same store for a durable call. Records in `changes` which partitions the call changes. */
+  /** Returns the same store for a durable call. It records in `changes` which partitions the call changes. */
   noting(changes: Changes): Store;
 }
 
-/** The fields that the methods of each store use. */
+/** The fields that every store's methods use. */
 type Own = { readonly context: StoreContext } & Pick<Store, 'unlessApplied'>;
 
 type Aggregates = ReturnType<typeof createShared> & {
@@ -110,17 +110,17 @@ type Aggregates = ReturnType<typeof createShared> & {
 
 type Defaulted = 'time' | 'random' | 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
-/** The parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
+/** The parts and settings of a store. TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on by default. */
 export interface StoreOptions
   extends Omit<StoreContext, 'requestId' | 'uniqueText' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
   readonly hints: Hints;
   /**
-   * Wakes a delivery worker for a bot with a webhook. A lost wake-up only delays the delivery, because a sweep finds
-   * the bot later.
+   * Wakes a delivery worker for a bot with a webhook. If a wake-up is lost, a sweep finds the bot later, so the
+   * delivery is only delayed.
    */
   readonly wake?: (bot: number) => void;
-  /** The settings RATE_PER_…. A rate that is absent is unlimited. */
+  /** The settings RATE_PER_…. An absent rate is unlimited. */
   readonly rates?: Rates;
   /** The settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL. If absent, uploads are unlimited. */
   readonly uploadBounds?: UploadBounds;
@@ -177,7 +177,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** Lists the parts that make changes. These parts have no state, and they use the request ids of their call. */
+/** The parts that make changes. They have no state, and use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   drafts: (own: StoreContext, p: Parts) => createMessageDrafts(own, p.readBack, p.forwarder),
@@ -296,7 +296,7 @@ export function createStore(options: StoreOptions): Store {
       });
     },
   };
-  /** The prototype of all stores. A store creates a part that makes changes when the part is first used. */
+  /** The prototype of all stores. A part that makes changes is created when a store first uses it. */
   const prototype = Object.create(aggregates) as typeof aggregates;
   for (const [name, create] of Object.entries(changing))
     Object.defineProperty(prototype, name, {

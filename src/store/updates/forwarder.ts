@@ -22,37 +22,39 @@ import { type Queues, readEntry } from './queues.js';
 
 const valuesPerUpdate = 10;
 
-/** The minimum time between two retries of unreachable bots. Applies to retries that are triggered by changes. */
+/** The minimum time between two retries for unreachable bots, if a change triggers the retry. */
 const retryMs = 1_000;
 
-/** For each partition, the run id of its Redis at one instant. Null if that Redis was unavailable. */
+/** For each partition, the run id of its Redis at one moment. Null if that Redis was unavailable. */
 type RunIds = ReadonlyArray<string | null>;
 
 interface Batch {
   readonly last: string;
   /**
-   * The run ids just before the batch was read. While bots are skipped, these are the run ids from before the first
-   * batch in which a bot was skipped.
+   * The run ids just before the batch was read. While bots are skipped, the run ids before the first batch with a
+   * skipped bot.
    */
   readonly runs: RunIds;
   readonly incarnation: number;
   readonly full: boolean;
-  /** The updates of the batch, by bot. Each update has ten values, in the order of the script's arguments. */
+  /** The batch's updates by bot. Each update has ten values, in the order of the script's arguments. */
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** The unreachable bots. They are skipped. `passed` is the last entry that was forwarded to all other bots. */
+/**
+ * The unreachable bots, which are skipped (`owed`). `passed` is the last entry that was forwarded to all other bots.
+ */
 interface Detour {
   readonly owed: Set<number>;
   readonly runs: RunIds;
   passed: string;
-  /** The monotonic time of the last retry from the start of the outbox. */
+  /** The monotonic time of the last retry. A retry starts at the beginning of the outbox. */
   tried: number;
 }
 
 /**
- * Forwards the outbox of one partition. At most one call forwards the outbox at a time. Between calls, this object
- * remembers which bots are unreachable.
+ * Forwards the outbox of one partition. Only one call at a time forwards it. Remembers between calls which bots are
+ * unreachable.
  */
 class Outbox {
   readonly #forwarder: Forwarder;
@@ -73,7 +75,7 @@ class Outbox {
     this.#at = { meta: context.keys.meta(source), outbox: context.keys.outbox(source) };
   }
 
-  /** Forwards all entries. Retries unreachable bots if their last retry is at least `patienceMs` ago. */
+  /** Forwards all entries. Retries unreachable bots if the last retry was at least `patienceMs` ago. */
   async forward(patienceMs: number): Promise<void> {
     const detour = this.#detour;
     if (!detour || this.#context.time.monotonic() - detour.tried < patienceMs) return this.#run();
@@ -105,8 +107,8 @@ class Outbox {
   }
 
   /**
-   * Forwards one batch. Returns true if there may be more entries. If forwarding to a bot has failed, later batches
-   * skip this bot.
+   * Forwards one batch. Returns true if there may be more entries. If forwarding to a bot fails, later batches skip the
+   * bot.
    */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
@@ -124,7 +126,7 @@ class Outbox {
         tried: this.#context.time.monotonic(),
       };
     } else {
-      // Has no effect if no bot is skipped any more, because the outbox is then read again from the start.
+      // If no bot is skipped any more, this has no effect, and the outbox is read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -132,7 +134,7 @@ class Outbox {
   }
 
   /**
-   * Delivers all pending updates to the skipped bots. Afterwards the outbox is read again from the start and trimmed.
+   * Delivers all pending updates to the skipped bots. The next run then reads the outbox from the start and trims it.
    * The marks in the queues prevent duplicates.
    */
   async #retryOwed(detour: Detour): Promise<void> {
@@ -155,7 +157,7 @@ class Outbox {
     return Array.from({ length: keys.partitions.count }, (_, partition) => scripts.runIdOf(partition));
   }
 
-  /** Reads a batch, or returns null if there are no entries after the given entry. */
+  /** Reads the batch after the entry `after`. Returns null if there are no more entries. */
   async #readBatch(after = '', runs = this.#runIds()): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
@@ -183,8 +185,8 @@ class Outbox {
   }
 
   /**
-   * Deletes a forwarded batch. Returns false if Redis may have lost writes since the batch was read. The batch is then
-   * forwarded again.
+   * Deletes a forwarded batch. Returns false if Redis may have lost writes since the batch was read, and the batch must
+   * be forwarded again.
    */
   async #trim({ last, incarnation }: Batch): Promise<boolean> {
     const args = { last, incarnation };
@@ -203,8 +205,8 @@ class Outbox {
   }
 
   /**
-   * Adds updates to a queue. Each update enters the queue only once, even if several nodes add it. Updates for a
-   * deleted bot are dropped.
+   * Adds updates to a queue. Each update is added only once, even if several nodes forward it. Updates for a deleted
+   * bot are dropped.
    */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>, runs: RunIds): Promise<void> {
     const { scripts, keys } = this.#context;
@@ -259,15 +261,17 @@ export class Forwarder {
   }
 
   /**
-   * Call this after a change. Forwards the outbox of the id's partition, or wakes the workers of the bot's queues. Each
-   * bit of `wake` stands for the queue of one slot. Returns immediately. The sweep retries failures.
+   * Call this after a change. Forwards the outbox of the partition of `id`, or wakes the workers of the bot's queues.
+   * Each bit of `wake` stands for the queue in one slot. Returns immediately. The sweep retries failures.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: number }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);
     if (change.wake) for (const queue of queuesIn(id, change.wake)) this.#wake(queue);
   }
 
-  /** Forwards the outbox of this partition after a change. Returns immediately. The sweep retries failures. */
+  /**
+   * Call this after a change. Forwards the outbox of this partition. Returns immediately. The sweep retries failures.
+   */
   followPartition(partition: number, { forward }: { readonly forward: boolean }): void {
     if (forward) this.#outbox(partition).forward(retryMs).catch(this.#onError);
   }

@@ -15,7 +15,10 @@ import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 import { SentUpdates, SharedUpdates, type UpdateSink } from './update_streams.js';
 
 export interface PollRequest {
-  /** The offset. It confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
+  /**
+   * The offset of the poll. All updates with lower ids are confirmed. -N keeps only the last N updates, and 0 confirms
+   * nothing.
+   */
   readonly offset: number;
   readonly limit: number;
   /** How long to wait, in seconds. 0 answers immediately. */
@@ -23,11 +26,11 @@ export interface PollRequest {
   /** The new mask of update kinds. Null keeps the current mask. */
   readonly mask: number | null;
   /**
-   * The consumer that polls. It shares the queue with other consumers, and `offset` must not be negative. If the
-   * consumer does not poll for `leaseMs`, its chats may move to other consumers.
+   * The polling consumer. It shares the queue with other consumers, and `offset` must not be negative. If the consumer
+   * does not poll for `leaseMs`, its chats may move to other consumers.
    */
   readonly consumer?: { readonly name: string; readonly leaseMs: number } | undefined;
-  /** Returns false if the token is no longer accepted. The poll then ends. */
+  /** Returns false if the bot's token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   readonly onGone: (listener: () => void) => void;
 }
@@ -35,19 +38,22 @@ export interface PollRequest {
 /** The stream pauses while it has `limit` unconfirmed updates. */
 interface StreamRequest extends Omit<PollRequest, 'timeout'> {
   /**
-   * The id of the last update that the client has, or 0. The stream sends the updates after this id. This id confirms
-   * no updates.
+   * The id of the last update that the client has, or 0. The stream sends the updates after this one. This id does not
+   * confirm any updates.
    */
   readonly lastSeen: number;
 }
 
-/** The result of one step of a poll. A waiting poll must make its next step within `waitMs`, even without a hint. */
+/**
+ * The result of one step of a poll. A waiting poll makes its next step after `waitMs` at the latest, even without a
+ * hint.
+ */
 interface Step {
   readonly entries: UpdateEntry[];
   readonly waitMs: number;
-  /** How long a waiting poll pauses after this step. Hints do not end this pause. */
+  /** How long a waiting poll must pause after this step. A hint does not end this pause. */
   readonly pauseMs: number;
-  /** Whether a stream may get more updates from another step immediately. */
+  /** True if another step may immediately find more updates for a stream. */
   readonly more: boolean;
 }
 
@@ -55,22 +61,23 @@ type Waiting = Pick<PollRequest, 'consumer' | 'valid' | 'onGone'>;
 type Consumer = NonNullable<PollRequest['consumer']>;
 type Sent = SentUpdates | SharedUpdates;
 
-/** The beginning of a hint about a newer poll of one consumer. The name of the consumer follows. */
+/** Begins a hint that a consumer has started a newer poll. The consumer's name follows. */
 const consumerHint = 'p ';
 /**
- * A hint that says that updates were confirmed outside a poll. If a consumer confirmed the updates, a space and the
- * name of the consumer follow.
+ * Begins a hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the consumer's
+ * name follow.
  */
 const confirmedHint = 'c';
-/** The first byte of a hint about an update. A copy of the update may follow. */
+/** The first byte of a hint about a new update. A copy of the update may follow. */
 const updateHint = 0x75;
 
-/**
- * The event that a poll or stream waits for. It is recorded, so that a hint that arrives during a step is not missed.
- */
+/** What a poll or stream waits for. 'anything' is set during a step, so that no hint is missed in that time. */
 type Wanted = 'updates' | 'confirmations' | 'client' | 'anything';
 
-/** A waiting poll. It sleeps until a check is requested. It ends when its client disconnects or its node shuts down. */
+/**
+ * A waiting poll or stream. It sleeps until a check of the queue is requested. It ends when its client disconnects or
+ * its node shuts down.
+ */
 class Waiter {
   readonly bot: number;
   readonly name: string;
@@ -78,7 +85,7 @@ class Waiter {
   ended = false;
   wanted: Wanted = 'anything';
   #checkRequested = false;
-  /** Whether an update arrived during the present step. */
+  /** True if an update arrived during the current step. */
   #updateArrived = false;
   #expecting = false;
   #checkTimer: Timer | undefined;
@@ -96,15 +103,15 @@ class Waiter {
   }
 
   /**
-   * Requests a check because of a new update. Has no effect if the stream waits for something else, now or when its
-   * present step ends.
+   * Requests a check because of a new update. Has no effect if the stream waits for something else now, or will do so
+   * when its current step ends.
    */
   onUpdate(): void {
     if (this.wanted === 'updates') this.requestCheck();
     else if (this.wanted === 'anything') this.#updateArrived = true;
   }
 
-  /** Requests a check when the promise resolves. Does nothing if an earlier promise is still pending. */
+  /** Requests a check when the promise of `event` resolves. Does nothing if an earlier promise is still pending. */
   checkAfter(event: () => Promise<void>): void {
     if (this.#expecting) return;
     this.#expecting = true;
@@ -114,7 +121,7 @@ class Waiter {
     });
   }
 
-  /** Requests a check in `ms` if the poll waits for updates until then. */
+  /** Wakes the poll in `ms` if it is waiting for updates. */
   checkIn(time: Time, ms: number): void {
     if (this.wanted !== 'updates') return;
     time.cancel(this.#checkTimer);
@@ -147,12 +154,12 @@ class Waiter {
   }
 }
 
-/** The value that `updates/renew` returns as the wait of a consumer whose poll must make a step. */
+/** A wait that `updates/renew` returns for a consumer if the consumer's poll must make a step. */
 const mustStep = -2;
 
 /**
- * Returns how long the poll of a consumer may wait until its next step. `wait` is the time until the lease of another
- * consumer ends, or -1. The regular check of all polls may be a tick away, and handles all leases that end later.
+ * Returns how long a consumer's poll may wait until its next step. `wait` is the time until another consumer's lease
+ * ends, or -1. Leases that end after the next regular check of all polls are left to that check.
  */
 const ownWait = (wait: number): number =>
   wait >= 0 && wait < limits.poll_tick_ms ? wait + 1 : Number.POSITIVE_INFINITY;
@@ -165,8 +172,8 @@ type Refusal = Exclude<
 >;
 
 /**
- * Returns whether a hint that announces no update may matter to a poll or stream. If `isFull` is true, the stream is
- * waiting for confirmations.
+ * Returns whether a hint that does not announce an update matters to this poll or stream. `isFull` is true if the
+ * stream is waiting for confirmations.
  */
 function concerns(hint: Buffer, { consumer }: Waiter, isFull: boolean): boolean {
   const text = String(hint);
@@ -179,14 +186,12 @@ async function checkToken({ valid }: Waiting): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
 }
 
-/**
- * The next step of a stream whose client has not accepted earlier updates yet. In this step, the stream sends nothing.
- */
+/** The step of a stream whose client has not yet accepted earlier updates. The stream sends nothing in this step. */
 const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
 /**
- * Sends updates until the client accepts no more, or must first confirm some updates. A later step reads the remaining
- * updates again.
+ * Sends updates until the client accepts no more or must first confirm some. A later step reads the remaining updates
+ * again.
  */
 async function sendAll(entries: readonly UpdateEntry[], sent: Sent, sink: UpdateSink): Promise<void> {
   for (const entry of entries) {
@@ -215,8 +220,8 @@ export class Polls {
 
   /**
    * Waits for updates and returns them, oldest first. Errors: `poll_while_webhook`, `poll_while_consumers`,
-   * `poll_terminated_by_poll` for an older poll that a newer poll replaces, `poll_terminated_by_webhook`,
-   * `too_many_requests` for too many consumers, `unauthorized`.
+   * `poll_terminated_by_poll` if a newer poll replaces this poll, `poll_terminated_by_webhook`, `too_many_requests` for
+   * too many consumers, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = this.#context.uniqueText();
@@ -227,7 +232,7 @@ export class Polls {
 
   /**
    * Sends updates to a client as they are created, until the client disconnects or this node shuts down. Calls `begin`
-   * when the stream has replaced other polls. Later errors end the stream. Throws the errors of `poll`.
+   * when the stream has replaced other polls. An error after that ends the stream. Throws the errors of `poll`.
    */
   async stream(bot: number, request: StreamRequest, begin: () => UpdateSink): Promise<void> {
     const { time, uniqueText } = this.#context;
@@ -241,7 +246,7 @@ export class Polls {
     const forget = this.#add(waiter, request, sent);
     try {
       for (let step: Step | undefined = made; !this.#closing && !waiter.ended; step = undefined) {
-        // Checks the token again, because a revocation may have happened before this stream subscribed to revocations.
+        // Checks the token again. It may have been revoked before this stream subscribed to revocations.
         await checkToken(request);
         step ??= sink.isBlocked()
           ? await this.#look(waiter)
@@ -262,7 +267,7 @@ export class Polls {
   }
 
   /**
-   * Confirms the updates below `offset`. With a consumer, confirms only the updates that this consumer has seen
+   * Confirms the updates below `offset`. If `consumer` is given, confirms only updates that this consumer has seen
    * (decision 0069). Errors: `poll_while_webhook`, `poll_while_consumers`, `unauthorized`.
    */
   async confirm(bot: number, offset: number, consumer = ''): Promise<void> {
@@ -280,7 +285,7 @@ export class Polls {
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** The number of long polls that wait. */
+  /** The number of waiting long polls. */
   waiting(): number {
     return this.#waiters.size - this.#streaming;
   }
@@ -318,8 +323,8 @@ export class Polls {
     const { bot, name } = waiter;
     if (sent instanceof SharedUpdates)
       return this.#consume(bot, name, first, request, request.consumer as Consumer, sent);
-    // This step replaces an earlier poll. If no updates are being confirmed, the step removes expired updates from the
-    // queue.
+    // The first step replaces an earlier poll. While the stream waits for confirmations, this call removes expired
+    // updates from the queue.
     if (first || sent.isFull()) await this.#check(bot, name, first, { ...request, limit: 1 });
     const result = await this.#read(waiter, sent.last, sent.room);
     if (result === undefined) return blockedStep;
@@ -330,15 +335,18 @@ export class Polls {
   }
 
   /**
-   * Performs a step of a stream whose client accepts nothing. Only checks whether the stream was replaced. Does not
-   * renew the lease of the stream's consumer.
+   * Performs a step of a stream whose client accepts nothing now. Only checks whether another poll has replaced the
+   * stream. Does not renew a consumer's lease.
    */
   async #look(waiter: Waiter): Promise<Step> {
     await this.#read(waiter, 0, 0);
     return blockedStep;
   }
 
-  /** Reads the updates after `after`. Reads nothing for a consumer. Returns undefined if the step must be repeated. */
+  /**
+   * Reads the updates after the update `after`. For a consumer, only checks the stream and reads nothing. Returns
+   * undefined if the step must be repeated.
+   */
   async #read({ bot, name, consumer }: Waiter, after: number, limit: number) {
     const { scripts, keys } = this.#context;
     const at = {
@@ -379,7 +387,7 @@ export class Polls {
             more: false,
           };
         }
-        // Confirms the updates of a long queue in several calls. Between two calls, a newer poll may replace this poll.
+        // If many updates must be confirmed, this takes several calls. In between, a newer poll may replace this poll.
         args = { ...args, first: false, mask: '' };
       } else {
         await this.#afterRefusal(bot, result.status);
@@ -421,7 +429,8 @@ export class Polls {
       const result = await scripts.call('updates/consume', partition, at, args);
       if (result.status === 'ok') {
         if (!result.more) return this.#stepOf(result, first, sent);
-        // If the stream has sent nothing on this connection yet, the next step reads all unconfirmed updates.
+        // If this is the stream's first step, nothing was sent on this connection yet. The next call then reads all
+        // unconfirmed updates.
         const limit = sent !== undefined && first ? `${request.limit} 0` : args.limit;
         args = { ...args, first: false, mask: '', limit };
       } else if (result.status === 'lapsed' && sent !== undefined) {
@@ -436,21 +445,21 @@ export class Polls {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Builds the step of a poll or stream from the result of its script. */
+  /** Builds a poll's or stream's step from the result of its script. */
   #stepOf({ rows, wait, sharing, held, full, rest }: Consumed, first: boolean, sent?: SharedUpdates): Step {
-    // A stream that waits for confirmations is left out of the regular check of all polls.
+    // The regular check of all polls skips a stream that waits for confirmations, so this stream must wake up itself.
     const waitMs = full ? Math.min(limits.poll_tick_ms, ownWait(wait)) : ownWait(wait);
     const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
     const entries = (rows as unknown[]).map(readUpdate);
     sent?.learn(held, entries.length, full, this.#context.time.monotonic());
-    // This step decided after which update the stream continues. If the client accepts none of the updates of this
-    // step, the next step reads all unconfirmed updates. If there are no unconfirmed updates, `Last-Event-ID` says
-    // nothing about later updates.
+    // The first step used `Last-Event-ID` to decide where the stream continues. If the client accepts none of this
+    // step's updates, the next step must read all unconfirmed updates. If there are none, `Last-Event-ID` says nothing
+    // about later updates.
     if (sent !== undefined && first && (entries.length > 0 || held === 0)) sent.last = 0;
     return { entries, waitMs, pauseMs, more: rest };
   }
 
-  /** Opens the queue if it is missing. For any other refusal, throws the corresponding error. */
+  /** Opens the queue if it is missing. For any other refusal, throws its error. */
   async #afterRefusal(bot: number, status: Refusal): Promise<void> {
     switch (status) {
       case 'queue_missing':
@@ -475,7 +484,7 @@ export class Polls {
     const waiter = new Waiter(bot, name, request.consumer);
     const forget = this.#add(waiter, request, null);
     try {
-      // Checks the token again, because a revocation may have happened before this poll subscribed to revocations.
+      // Checks the token again. It may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
       for (let { waitMs } = made; ; ) {
         const left = deadline - time.monotonic();
@@ -493,7 +502,10 @@ export class Polls {
     }
   }
 
-  /** Registers a waiting poll, or a stream with its sent updates. Returns the function that ends the registration. */
+  /**
+   * Registers a waiting poll, or a stream with the updates that it has sent. Returns a function that removes the
+   * registration.
+   */
   #add(waiter: Waiter, request: Waiting, sent: Sent | null): () => void {
     const { time, keys } = this.#context;
     const { bot, name } = waiter;
@@ -503,8 +515,8 @@ export class Polls {
     if (sent) this.#streaming++;
     this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
-    // Checks the queue as soon as the subscription is active, because hints about earlier updates were missed. Does not
-    // wait for the subscription itself, which may take long while Redis is unreachable.
+    // Checks the queue as soon as the subscription is active, because hints before that were missed. Does not wait for
+    // the subscription, which may take long while Redis is unreachable.
     const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
       if (hint[0] === updateHint) waiter.onUpdate();
       else if (concerns(hint, waiter, sent?.isFull() ?? false)) requestCheck();
@@ -526,12 +538,12 @@ export class Polls {
       this.#context.time.cancel(this.#timer);
       this.#timer = undefined;
     }
-    // Ignores failures, because the next check follows a second later.
+    // Ignores failures, because the next check follows in a second.
     else this.#checkAll().catch(() => undefined);
   }
 
   /**
-   * Checks every waiting poll each second, because hints may be lost. Also renews the leases of idle consumers. Makes
+   * Every second, checks all waiting polls, because hints may be lost, and renews the leases of idle consumers. Makes
    * only a few script calls per partition.
    */
   async #checkAll(): Promise<void> {
@@ -555,7 +567,7 @@ export class Polls {
     for (const name of wake) this.#waiters.get(name)?.requestCheck();
   }
 
-  /** Renews the leases of consumers that have nothing to do. Lets the polls of all other consumers make a step. */
+  /** Renews the leases of consumers that have nothing to do. Wakes the polls of all other consumers. */
   async #renew(partition: number, some: readonly Waiter[]): Promise<void> {
     const { scripts, keys, time } = this.#context;
     const at = {

@@ -14,23 +14,23 @@ import { storeLimits as limits } from '../limits.js';
 
 export interface UpdateEntry {
   readonly updateId: number;
-  /** The id that receivers see. This id differs from `updateId` if the update was replayed. */
+  /** The id by which receivers know the update. Differs from `updateId` if the update was replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** A message id, or the id of a callback query. */
   readonly id: string;
-  /** The message. For reaction counts, only its date is set. */
+  /** The message. In an update about reaction counts, only its date is set. */
   readonly message: StoredMessage;
   /** The person or bot that sent or edited the message, or pressed the button. */
   readonly from: Profile;
   readonly press: PressExtra | null;
-  /** The reaction counts, sorted by use. Set only for updates with reaction counts. */
+  /** The reaction counts, sorted by use. Set only in updates about reaction counts. */
   readonly counts: readonly EmojiCount[] | null;
   readonly poll: Poll | null;
   readonly answer: readonly number[] | null;
-  /** The inline query. Set only for updates about inline queries. */
+  /** The inline query. Set only in updates about inline queries. */
   readonly question: InlineQuestion | null;
-  /** The chosen result. Set only for updates about chosen inline results. */
+  /** The chosen result. Set only in updates about chosen inline results. */
   readonly choice: InlineChoice | null;
 }
 
@@ -52,8 +52,8 @@ export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
   /**
-   * The message's id for the bot, and the value of `chat_instance`. Set only for a message that a person sent as a
-   * result of this bot.
+   * The inline message id, and the value of `chat_instance`. Set only for a message that a person sent as one of this
+   * bot's inline results.
    */
   readonly inline?: { readonly id: string; readonly instance: string };
 }
@@ -61,13 +61,13 @@ export interface PressExtra {
 export interface QueueInfo {
   readonly pending: number;
   readonly mask: number;
-  /** The last failed delivery, if a webhook is set. The date is Unix time in seconds. */
+  /** The last failed delivery, if a webhook is set. Its date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** The last time at which a worker of this bot was found to have died, Unix time in seconds. Null after a day. */
+  /** When this bot's worker was last found to have died, as Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
-  /** The number of updates that became dead letters. */
+  /** How many updates became dead letters. */
   readonly dead: number;
-  /** The time of the next retry, Unix time in ms. Null if no update waits for a retry. */
+  /** The time of the next retry, as Unix time in ms. Null if no update waits for a retry. */
   readonly nextTryAt: number | null;
 }
 
@@ -77,7 +77,7 @@ const nothing: Buffer = Buffer.alloc(0);
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Returns a field name. Almost all names are a single letter. A single letter needs no decoding. */
+/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
@@ -96,7 +96,7 @@ const readCounts = (extra: unknown): EmojiCount[] =>
     .map(([emoji, count, first]) => ({ emoji, count, first }))
     .sort(byUse);
 
-/** In a direct chat, one stored profile serves as both sender and chat. */
+/** In a direct chat, the entry stores one profile for both the sender and the chat. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
   return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
@@ -152,18 +152,18 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
 
   return {
     /**
-     * Opens a bot's queue if there is none, with the settings from Postgres. Update ids start at a random value.
-     * Returns false if the bot was deleted and has no queue. Error: `unavailable`, for example if Redis keeps
+     * Opens a bot's queue, with the settings from Postgres, if the queue is not open. Update ids start at a random
+     * value. Returns false if the bot was deleted and has no queue. Error: `unavailable`, for example if Redis keeps
      * restarting.
      */
     async open(bot: number): Promise<boolean> {
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot), routes: keys.routes(bot) };
-      // The first call passes the incarnation 0. No incarnation is 0, so this call only reads the current incarnation.
+      // The first call passes 0, which is not a valid incarnation. It therefore only reads the current incarnation.
       let [known, settings] = [0, { mask: 0, hook: '', set: '', routes: nothing }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        // Each attempt starts at another value. In an earlier attempt, Redis may have opened the queue and assigned
-        // ids, and then lost the queue and the ids.
+        // Each attempt starts at another id, because Redis may have opened the queue in an earlier attempt, assigned
+        // ids, and then lost both.
         const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
         const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });
         if (result.status === 'ok') return true;
@@ -174,7 +174,7 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
       }
       return fail('unavailable', { retry_after: 1 });
     },
-    /** Returns the state of a bot's or a route's queue. */
+    /** Returns the state of a queue, which belongs to a bot or to a route. */
     async info(queue: number): Promise<QueueInfo> {
       const info = await scripts.call('updates/info', partitionOf(queue), at(queue), {});
       const { pending, mask, failed, why, strayed, now, dead, next } = info;

@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres as one msgpack array of binaries: the alternating names and values of the queue
- * entry's fields.
+ * Encodes an update for Postgres as a msgpack array of binaries: the names and values of the queue entry's fields in
+ * turn.
  */
 import type { RouteRows } from '../../postgres/webhooks/dead_updates.js';
 import { pack, unpack } from '../core/codec.js';
@@ -25,8 +25,8 @@ function packLong(text: string): Buffer {
 }
 
 /**
- * Returns the last bytes of the record of every update of a route. A script packs dead letters, and `packUpdate` packs
- * delivered updates. In both cases, the last field of the record is `l`, the slot of the route.
+ * Returns the bytes with which the record of every update of a route ends. The last field of such a record is `l`, the
+ * slot of the route, both for dead letters (packed by a script) and for delivered updates (packed by `packUpdate`).
  */
 export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
   dead: Buffer.concat(['l', String(slot)].map(packLong)),

@@ -6,13 +6,13 @@ import type { UpdateEntry } from './queues.js';
 export interface UpdateSink {
   /** Sends an update. Returns its size in bytes. */
   send(update: UpdateEntry): Promise<number>;
-  /** Whether sent data is still waiting to be accepted by the client. If so, nothing more should be sent. */
+  /** Returns true if the client has not yet accepted all sent data. Nothing more should be sent then. */
   isBlocked(): boolean;
   /** Resolves when the client has accepted everything, or has disconnected. */
   drained(): Promise<void>;
 }
 
-/** The unconfirmed updates of a stream without a consumer name. Their number and size are limited. */
+/** The unconfirmed updates of a stream that has no consumer name. Their number and size are limited. */
 export class SentUpdates {
   readonly #limit: number;
   #lastSeen: number;
@@ -26,7 +26,7 @@ export class SentUpdates {
     this.#lastSeen = lastSeen;
   }
 
-  /** How many more updates the stream may send. The last of these updates may exceed the limit in bytes. */
+  /** How many more updates the stream may send. The last one may exceed the limit in bytes. */
   get room(): number {
     return this.#bytes >= limits.script_read_bytes_max ? 0 : Math.max(0, this.#limit - this.#sent.length);
   }
@@ -50,9 +50,12 @@ export class SentUpdates {
     this.last = id;
   }
 
-  /** `oldest` is the oldest pending update, or 0 if there is none. `latest` is the newest update of the bot. */
+  /**
+   * `oldest` is the id of the oldest pending update, or 0 if there is none. `latest` is the id of the bot's newest
+   * update.
+   */
   learn(oldest: number, latest: number): void {
-    // If the client names an update id that does not exist yet, the stream starts from the beginning and skips nothing.
+    // If the client's update id does not exist yet, the stream starts at the oldest update and skips nothing.
     if (this.#lastSeen > latest) this.#lastSeen = 0;
     if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
     this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
@@ -60,7 +63,7 @@ export class SentUpdates {
   }
 }
 
-/** The unconfirmed updates of a stream with a consumer name. Redis stores their list and limits its size. */
+/** The unconfirmed updates of a stream that has a consumer name. Redis stores their list and limits its size. */
 export class SharedUpdates {
   #isFull = false;
   #held = 0;
@@ -91,8 +94,8 @@ export class SharedUpdates {
   }
 
   /**
-   * `held` is the number of unconfirmed updates, and `added` is the number of new updates among them. `now` is the
-   * monotonic time in ms.
+   * `held` is the number of unconfirmed updates. `added` is how many of them are new. `now` is the monotonic time in
+   * ms.
    */
   learn(held: number, added: number, isFull: boolean, now: number): void {
     if (held === 0 || this.#held === 0 || held < this.#held + added) this.#confirmedAt = now;
@@ -100,7 +103,7 @@ export class SharedUpdates {
     this.#isFull = isFull;
   }
 
-  /** Returns whether the client has confirmed nothing for so long that it may have disappeared without notice. */
+  /** Returns true if the client has confirmed nothing for so long that it has probably disappeared without notice. */
   isStalled(now: number): boolean {
     return now - this.#confirmedAt > limits.stream_confirm_ms_max;
   }

@@ -32,8 +32,8 @@ import { refused } from '../messages/refusals.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
 /**
- * A voter: the id, and the profile that the poll's bot gets together with the vote. The profile is null if the bot gets
- * no updates.
+ * A voter: the id, and the profile that the poll's bot gets with the vote. The profile is null if the bot gets no
+ * updates about votes.
  */
 export interface Voter {
   readonly id: number;
@@ -44,9 +44,7 @@ const placeOf = (poll: number): string => `${partitionOfPost(poll)}:${postNumber
 
 const nothing = Buffer.alloc(0);
 
-/**
- * Creates the number of each new poll: the Unix time in ms, adjusted so that no two polls of this node share a number.
- */
+/** Creates the numbers of new polls: the Unix time in ms, increased if this node has already used it for a poll. */
 export function createPollNumbers(time: Time): () => number {
   let last = 0;
   return () => {
@@ -58,7 +56,7 @@ export function createPollNumbers(time: Time): () => number {
 const keyText = ({ partition, number, user = 0 }: rows.PollKey & Partial<rows.VoteKey>): string =>
   `${partition}:${number}:${user}`;
 
-/** Returns a loader that combines the reads of one turn of the event loop into one query per shard. */
+/** Returns a loader that combines all reads of one event loop turn into one query per shard. */
 const loaderOf = <K extends rows.PollKey, R extends K>(
   shards: StoreContext['shards'],
   load: (sql: Sql, asked: readonly K[]) => Promise<R[]>,
@@ -92,7 +90,7 @@ export class Votes {
     this.#votes = loaderOf(context.shards, rows.loadVotesIn);
   }
 
-  /** Creates a poll for a message to this chat. The poll is stored in the partition of the chat. */
+  /** Creates a poll for a message in this chat. The poll is stored in the chat's partition. */
   async create(chat: ChatRef, draft: PollDraft): Promise<Poll> {
     const { scripts, keys, time, random } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -105,7 +103,7 @@ export class Votes {
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
-      // Another process has created a poll with this number, in the same partition and millisecond.
+      // In the same partition and millisecond, another process has created a poll with this number.
       await time.sleep(random.int(1, 20));
     }
     return fail('too_many_requests', { retry_after: 1 });
@@ -203,8 +201,8 @@ export class Votes {
   }
 
   /**
-   * Closes a poll of the bot and replaces the keyboard of the message with which the poll was sent. Errors:
-   * `poll_to_stop_not_found`, `poll_closed`, and the errors for chats that the bot cannot write to.
+   * Closes one of the bot's polls, and replaces the keyboard of the message that contains the poll. Errors:
+   * `poll_to_stop_not_found`, `poll_closed`, and the errors for chats in which the bot cannot write.
    */
   async stop(
     { id }: Pick<Poll, 'id'>,
@@ -246,7 +244,7 @@ export class Votes {
 
   /**
    * Adds updates about changed and expired polls to the partition's outbox. A change is reported after one second, so
-   * the bot of a poll gets at most one update a second. Polls stay due while the outbox is full.
+   * that a poll's bot gets at most one update a second. Polls stay due while the outbox is full.
    */
   async tell(partition: number): Promise<void> {
     const { scripts, keys } = this.#context;

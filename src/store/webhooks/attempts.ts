@@ -1,6 +1,6 @@
 /**
- * Stores and loads webhook delivery attempts, which owners can see. Attempts are stored only for diagnosis, so
- * deliveries never wait until an attempt is stored.
+ * Stores and loads webhook delivery attempts, which owners can see. Attempts are only for diagnosis, so deliveries
+ * never wait for their storage.
  */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
@@ -14,7 +14,7 @@ import type { Webhooks } from './webhooks.js';
 
 export type { AttemptCounts, OutcomeRow, RefusedAttempt } from '../../postgres/webhooks/attempts.js';
 
-/** An attempt to append. `bot` is the id of the queue. */
+/** An attempt to store. `bot` is the id of a queue. */
 export type NewAttempt = Omit<rows.NewAttempt, 'slot'>;
 
 export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
@@ -22,10 +22,7 @@ export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
   readonly route: string | undefined;
 }
 
-/**
- * Reports that `append` failed in part. The attempts of the bots in this error were not stored. All other attempts were
- * stored.
- */
+/** Reports that `append` did not store the attempts of `bots`. All other attempts were stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
   readonly refused: readonly rows.RefusedAttempt[];
@@ -37,7 +34,7 @@ export class PartlyAppended extends Error {
   }
 }
 
-/** Adds up the counts of queues by bot. */
+/** Adds up the counts of all queues of each bot. */
 function ofBots(counts: ReadonlyArray<readonly [queue: number, counts: rows.AttemptCounts]>) {
   const sums = new Map<number, rows.AttemptCounts>();
   for (const [queue, own] of counts) {
@@ -67,7 +64,7 @@ const withRoute = ({ slot, ...row }: rows.AttemptRow, routes: readonly Route[]):
 });
 
 /**
- * Returns undefined for routes that cannot be decrypted. An error here would also prevent attempts of other bots from
+ * Returns undefined if the routes cannot be decrypted. An error here would also prevent the attempts of other bots from
  * being stored.
  */
 const routeNames =
@@ -91,7 +88,7 @@ export function createAttempts(
   const partitionOf = (queue: number) => keys.partitions.of(botOf(queue));
   const shardOf = (bot: number) => shards.at(partitionOf(bot));
 
-  /** Records which webhooks and routes fail, and notifies owners. In `failed`, each `bot` is the id of a queue. */
+  /** Records which webhooks and routes fail, and notifies their owners. In `failed`, `bot` is the id of a queue. */
   async function noteOutcomes(delivered: readonly number[], failed: ReturnType<typeof rows.failuresOf>) {
     const isOwn = (queue: number) => slotOf(queue) === 0;
     await noteFailing(
@@ -109,9 +106,9 @@ export function createAttempts(
 
   return {
     /**
-     * Stores attempts. Attempts of routes are stored as attempts of the bot, with the slot of the route. Returns the
-     * attempts that Postgres refuses because of their data. Refused attempts are counted but not stored. Throws
-     * PartlyAppended if only some shards failed. After any other error, nothing was stored.
+     * Stores attempts. A route's attempts are stored under the bot, with the slot of the route. Returns the attempts
+     * that Postgres refuses because of their data. Refused attempts are counted but not stored. Throws PartlyAppended
+     * if only some shards failed. After any other error, nothing was stored.
      */
     async append(attempts: readonly NewAttempt[], counts: ReadonlyMap<number, rows.AttemptCounts>) {
       await noteOutcomes(
@@ -157,7 +154,7 @@ export function createAttempts(
       ]);
       return found.map((row) => withRoute(row, routes));
     },
-    /** Returns the outcomes of the last hour by queue, the most frequent first. */
+    /** Returns the outcomes of the last hour for each queue, the most frequent outcomes first. */
     outcomes: (bot: number) => rows.loadOutcomes(shardOf(bot), bot),
     counts: (bot: number) => rows.loadCounts(shardOf(bot), bot),
   };

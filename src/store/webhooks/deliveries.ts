@@ -1,6 +1,6 @@
 /**
- * Gives a delivery worker access to a queue, under a lease that has a fence. `bot` is the id of the queue. The queue of
- * a bot has the same id as the bot, but the queue of a route has another id (`../core/queue_ids.ts`).
+ * Gives a delivery worker access to a queue, under a fenced lease. `bot` is the id of the queue. A bot's queue has the
+ * bot's id, but a route's queue has another id (`../core/queue_ids.ts`).
  */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
@@ -17,13 +17,13 @@ export interface Delivery {
   readonly chat: string;
   /** The creation time in ms, by the clock of Redis. */
   readonly made: number;
-  /** The size of the update, as counted towards the queue's limit. */
+  /** The update's size in bytes, as counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
   readonly fields: readonly Buffer[];
 }
 
-/** A parked chat. `tries` counts the failures of its first update. */
+/** A parked chat with its updates. `tries` counts the failures of the first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
@@ -31,8 +31,7 @@ export interface Again {
 }
 
 /**
- * The values that a script returned. The headers of the scripts describe these values. `wait` is null if no chat waits
- * for a retry.
+ * The values that a script returned, as described in the script's header. `wait` is null if no chat waits for a retry.
  */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
@@ -48,14 +47,17 @@ export interface Step {
   /** The version of the webhook settings that the worker uses. */
   readonly hook: number;
   readonly after: string;
-  /** The queue id up to which all updates are parked or removed. */
+  /** All updates up to this queue id are parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** The delivered updates of a chat. `parked` means that the chat was parked. */
+  /** The delivered updates. `parked` is true if the update's chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
-  /** Whether an earlier step with an unknown outcome acknowledged some of these updates. */
+  /** True if an earlier step with an unknown outcome may have acknowledged some of these updates. */
   readonly repeated: boolean;
-  /** The chats to park, with the ids of their updates in order. If `tries` is 0, the stored count does not change. */
+  /**
+   * The chats to park, with the ids of their updates in order. If `tries` is 0, the stored number of failures does not
+   * change.
+   */
   readonly failed: ReadonlyArray<{
     readonly chat: string;
     readonly delayMs: number;
@@ -66,7 +68,7 @@ export interface Step {
   readonly updates: number;
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** The time in ms during which no worker may check the bot, or 0 for no pause. Used only if `leave` is `now`. */
+  /** For how many ms no worker may check the bot, or 0 for no pause. Used only if `leave` is `now`. */
   readonly holdMs: number;
   readonly probes: number;
 }
@@ -77,7 +79,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** Why an update was not delivered. The queue script itself reports `queue_full`. */
+/** Why an update was not delivered. `queue_full` comes from the script that adds updates to the queue. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = readonly Row[];
@@ -175,8 +177,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**
-     * Finds bots of a partition that are due and not leased. A worker must be woken for each bot in `bots`. For the
-     * bots in `unserved`, a worker was already woken, but no worker took these bots.
+     * Finds the bots of a partition that are due and not leased. The caller must wake a worker for each bot in `bots`.
+     * For the bots in `unserved`, a worker was woken before, but no worker served them.
      */
     async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };

@@ -1,8 +1,8 @@
-/** Decodes the hints on a bot's channel. The hint about a new update may contain a copy of the update. */
+/** Decodes the hints on a bot's channel. A hint about a new update may contain a copy of the update. */
 
 export type Row = [id: Buffer, fields: Buffer[]];
 
-/** A copy of an update. The function `update_hint` in `lua/lib/queue.lua` encodes it. */
+/** A copy of an update, as encoded by `update_hint` in `lua/lib/queue.lua`. */
 export interface UpdateCopy {
   readonly hook: number;
   readonly id: number;
@@ -35,7 +35,7 @@ function readCopy(hint: Buffer): UpdateCopy | null {
   if (at !== hint.length) return null;
   const [hook, id, ...stored] = values as [Buffer, Buffer, ...Buffer[]];
   const fields = stored.flatMap((value, i) => [names[i] as Buffer, value]);
-  // Drops the original id, which only replayed updates have.
+  // Drops the field for the original id if it is empty. Only replayed updates have an original id.
   if (stored.at(-1)?.length === 0) fields.splice(-2);
   return {
     hook: Number(hook),

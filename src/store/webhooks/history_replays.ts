@@ -1,6 +1,6 @@
 /**
- * Replays stored updates into the webhook of a bot or of one of its routes (decision 0081). The updates are in a queue of
- * their own. Workers feed this queue in small steps, and only while the live updates of the target are on time.
+ * Replays stored updates into the webhook of a bot or of one of its routes (decision 0081). A replay has its own queue.
+ * Workers add updates to this queue in small steps, and only while the live updates of the target are on time.
  */
 import { fail } from '../../errors.js';
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
@@ -52,7 +52,7 @@ const names = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'] as const;
 const nothing = { reached: null, fed: 0, pending: 0, dead: 0 };
 const queueOf = (bot: number) => queueId(bot, ruleLimits.replay_slot);
 
-/** Updates in the order of their ids. If `isPart` is true, updates after `end` were not read. */
+/** Updates in the order of their ids. If `isPart` is true, updates with ids above `end` were not read. */
 interface Source {
   readonly found: readonly Found[];
   readonly isPart: boolean;
@@ -60,8 +60,8 @@ interface Source {
 }
 
 /**
- * Reads the pending updates of a queue. Leaves out updates with a former id. Such updates were replayed or moved, and
- * the queue of their target delivers them.
+ * Reads a queue's pending updates. Omits updates with an original id, because these were replayed or moved, and the
+ * queue of their target delivers them.
  */
 function pendingIn([entries, more]: readonly [unknown[], number]): Source {
   const all = entries.map((entry) => {
@@ -72,7 +72,7 @@ function pendingIn([entries, more]: readonly [unknown[], number]): Source {
   return { found, isPart: Number(more) === 1, end: all.at(-1)?.id ?? 0 };
 }
 
-/** Merges the next updates of all sources. Also returns the id up to which no update is missing. */
+/** Merges the next updates of all sources. Also returns `end`. No update up to this id is missing. */
 function merged(sources: readonly Source[], last: number): { found: readonly Found[]; end: number } {
   const end = Math.min(last, ...sources.filter(({ isPart }) => isPart).map((source) => source.end));
   const byId = new Map(sources.flatMap(({ found }) => found.map((each) => [each.id, each] as const)));
@@ -110,7 +110,7 @@ export class HistoryReplays {
     return { partition: keys.partitions.of(bot), its: queueKeys(keys, bot) };
   }
 
-  /** Opens the queue of a replay, unless the replay was ended in the meantime. */
+  /** Opens the queue of a replay, unless the replay has meanwhile ended. */
   async #open(row: rows.ReplayRow): Promise<void> {
     const { id, bot, slot, from } = row;
     const { partition, its } = this.#at(bot);
@@ -131,7 +131,7 @@ export class HistoryReplays {
     return this.#context.scripts.call('webhooks/read_replay', partition, its, args);
   }
 
-  /** Returns the id of the newest update of a bot. */
+  /** Returns the id of the bot's newest update. */
   async #newest(bot: number): Promise<number> {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const { newest } = await this.#read(bot, 0, 0, []);
@@ -157,7 +157,7 @@ export class HistoryReplays {
 
   async #end(row: rows.ReplayRow, cancelled: boolean): Promise<void> {
     const { reached, fed, dead, pending } = (await this.#progress(row)) ?? nothing;
-    // Does not count pending updates as delivered, because they are dropped.
+    // Pending updates do not count as delivered, because they are dropped.
     const figures = { reached, fed: fed - pending, dead };
     await rows.endReplay(this.#db, row.bot, row.id, cancelled, figures);
     await this.#close(row);
@@ -171,7 +171,7 @@ export class HistoryReplays {
     return { ...row, route, reached, fed, pending, dead, error };
   }
 
-  /** Reads the next updates after the cursor. Also returns the id up to which all updates were read. */
+  /** Reads the next updates with ids above `after`. Also returns `end`, up to which all updates were read. */
   async #next(row: rows.ReplayRow, after: number): Promise<{ found: readonly Found[]; end: number }> {
     const { bot, last, fromTime } = row;
     const slots = [0, ...(await this.#webhooks.routes(bot)).map(({ slot }) => slot)];
@@ -195,8 +195,8 @@ export class HistoryReplays {
   }
 
   /**
-   * Returns whether the target takes an update. Old inline queries are left out, because nobody waits for their
-   * answers.
+   * Returns a function that says whether the replay's target takes an update. Inline queries are never replayed,
+   * because nobody waits for their answers any more.
    */
   async #filter({ bot, slot, fromTime }: rows.ReplayRow) {
     const kinds = kindsOf((await this.#queues.info(queueId(bot, slot))).mask);
@@ -227,7 +227,10 @@ export class HistoryReplays {
     return result.status === 'ok';
   }
 
-  /** Switches the replay's queue to the current settings of its target. Returns false if the target was removed. */
+  /**
+   * Switches the replay's queue to the current settings of the replay's target. Returns false if the target was
+   * removed.
+   */
   async #follow({ bot }: rows.ReplayRow): Promise<boolean> {
     const webhook = await this.#webhooks.find(queueOf(bot));
     if (webhook === null) return false;
@@ -239,14 +242,14 @@ export class HistoryReplays {
   /** Starts a replay. Errors: `replay_running`, `unavailable`. */
   async start(bot: number, { slot, from, fromTime }: HistoryReplayAsk): Promise<HistoryReplay> {
     const last = await this.#newest(bot);
-    // Closes the bot's previous replay. The queue of this replay may still be open, even if the replay has ended.
+    // Closes the queue of the bot's previous replay. It may still be open although that replay has ended.
     const ended = await rows.loadUnclosed(this.#db, bot);
     if (ended !== null) await this.#close(ended);
     const made = await rows.insertReplay(this.#db, { bot, slot, from, fromTime, last }, limits.replays_kept);
     return made === null ? fail('replay_running') : this.#shown(made);
   }
 
-  /** Returns the last replays of a bot, newest first. */
+  /** Returns the bot's latest replays, newest first. */
   async list(bot: number): Promise<readonly HistoryReplay[]> {
     const since = await loadOwnedSince(this.#db, bot);
     const found = await rows.loadReplays(this.#db, bot, since, limits.replays_kept);
@@ -276,14 +279,14 @@ export class HistoryReplays {
     return rows.releaseReplay(this.#db, id);
   }
 
-  /** Prepares a claimed replay. Returns false if the replay needs no further step. */
+  /** Prepares a claimed replay. Returns false if the replay is over. */
   async begin(row: rows.ReplayRow): Promise<boolean> {
     if (row.ended !== null) {
       await this.#close(row);
       return false;
     }
-    // Ends the replay if the bot has a new owner. The queue may have updates of the former owner, and the new owner can
-    // neither see nor cancel the replay.
+    // Ends the replay if the bot has a new owner. The replay's queue may have updates from the former owner's time, and
+    // the new owner can neither see nor cancel the replay.
     const isOwned = await rows.isOfOwner(this.#db, row.id);
     if (isOwned && (await this.#progress(row)) === null) await this.#open(row);
     if (isOwned && (await this.#follow(row))) return true;
@@ -291,7 +294,7 @@ export class HistoryReplays {
     return false;
   }
 
-  /** Makes one step of a replay. Returns false if the replay needs no further step. */
+  /** Performs one step of a replay. Returns false if the replay is over. */
   async step(row: rows.ReplayRow): Promise<boolean> {
     const now = await this.#progress(row);
     if (now === null) return false;

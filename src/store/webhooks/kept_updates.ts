@@ -1,4 +1,4 @@
-/** Keeps delivered updates for replays, with the setting UPDATES_DAYS (decision 0081). */
+/** Stores delivered updates for replays, if the setting UPDATES_DAYS is set (decision 0081). */
 import { byShard } from '../../postgres/shards.js';
 import { insertKept, type KeptUpdate } from '../../postgres/webhooks/kept_updates.js';
 import type { StoreContext } from '../core/context.js';
@@ -8,7 +8,10 @@ export type KeptUpdates = ReturnType<typeof createKeptUpdates>;
 
 export function createKeptUpdates({ shards, keys }: StoreContext) {
   return {
-    /** Stores updates. After an error, the caller may store all of them again, because a repetition changes nothing. */
+    /**
+     * Stores updates. After an error, the caller may store all of them again, because storing an update twice changes
+     * nothing.
+     */
     async append(updates: readonly KeptUpdate[]): Promise<void> {
       const divided = byShard(shards, updates, ({ bot }) => keys.partitions.of(bot));
       await Promise.all(

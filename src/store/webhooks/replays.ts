@@ -25,7 +25,7 @@ export interface DeadLetter {
   readonly update: UpdateEntry;
   /** A `DeadReason`, or a value from a later release. */
   readonly reason: string;
-  /** The time when Petrel stopped retrying the delivery, Unix time in ms. */
+  /** When Petrel stopped retrying the delivery, as Unix time in ms. */
   readonly date: number;
   /** The name of the update's route. Undefined for the webhook itself and for a deleted route. */
   readonly route: string | undefined;
@@ -34,11 +34,11 @@ export interface DeadLetter {
 export interface ReplayAsk {
   readonly from: number;
   readonly to: number;
-  /** Whether to include delivered updates that are still stored. */
+  /** Whether to replay delivered updates too, as far as they are still stored. */
   readonly delivered: boolean;
   /** Whether to exclude updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
-  /** The route whose updates are replayed. If absent, the updates of all routes and of the bot itself are replayed. */
+  /** The route whose updates are replayed. If absent, replays the updates of all routes and of the bot's own queue. */
   readonly route?: Route | undefined;
 }
 
@@ -55,7 +55,6 @@ const replaysMax = 100;
 
 type Fields = ReturnType<typeof unpackUpdate>;
 
-/** Finds the route of an update. */
 const routeOf = (routes: readonly Route[], { l: slot, d: died, t: made }: Fields): Route | undefined =>
   slot === undefined ? undefined : routeAt(routes, Number(String(slot)), Number(String(died ?? made)));
 
@@ -73,8 +72,8 @@ const rowsOf = (route: Route | undefined): dead.RouteRows | null =>
   route === undefined ? null : { ...recordEnds(route.slot), since: new Date(route.made - routeSkewMs) };
 
 /**
- * Returns the arguments for an update of `webhooks/replay`. The last argument is the slot of the update's route, or
- * empty.
+ * Returns the values that `webhooks/replay` needs for an update. The last value is the slot of the update's route, or
+ * ''.
  */
 function asked(updateId: number, record: Buffer, routes: readonly Route[]): Array<string | Buffer> {
   const fields = unpackUpdate(record);
@@ -104,10 +103,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /**
-   * Records a replay in the audit log. If the process dies between the log entry and `replayNoted`, the log may contain
-   * the replay twice.
-   */
+  /** Records a replay in the audit log. If the process dies before `replayNoted`, the replay may be logged twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -145,8 +141,8 @@ export class Replays {
   }
 
   /**
-   * Returns dead letters, oldest first. Returns at most `limit` dead letters and at most `bytes` bytes, but at least
-   * one dead letter. With `route`, returns only dead letters of this route.
+   * Returns dead letters, oldest first: at most `limit` of them and at most `bytes` bytes, but at least one. If `route`
+   * is given, returns only this route's dead letters.
    */
   async list(bot: number, after: number, limit: number, bytes: number, route?: Route) {
     const [routes, { rows, more }] = await Promise.all([
@@ -169,8 +165,8 @@ export class Replays {
   }
 
   /**
-   * Queues updates again, oldest first, up to limits.replay_max. The audit log records `actor`. Fails with
-   * `too_many_requests` if a queue is too long, because the replay would push out pending updates.
+   * Queues updates again, oldest first, up to limits.replay_max. The audit log names `actor`. Fails with
+   * `too_many_requests` if a queue is so long that the replay would push out pending updates.
    */
   async replay(
     bot: number,
@@ -202,13 +198,13 @@ export class Replays {
     return { queued, first, last };
   }
 
-  /** Completes old replays, at most a hundred per shard. */
+  /** Completes interrupted replays that are older than `ageMs`, at most a hundred per shard. */
   async finishOld(ageMs: number) {
     for (const { db } of holding(this.#context.shards))
       for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await this.finish(bot, id);
   }
 
-  /** Discards the dead letters of a bot or of one of its routes. Returns their number. */
+  /** Discards the dead letters of a bot, or of one of its routes. Returns how many were discarded. */
   async discard(bot: number, route?: Route): Promise<number> {
     let discarded = 0;
     for (;;) {

@@ -1,4 +1,4 @@
-/** Applies the routes of a bot to Redis. Every step can be repeated. The sweep completes interrupted changes. */
+/** Applies a bot's routes to Redis. Every step can be repeated, and the sweep completes interrupted changes. */
 import { fail } from '../../errors.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { queueId, queuesIn } from '../core/queue_ids.js';
@@ -17,8 +17,8 @@ export function createRouteQueues(
   wake: (queue: number) => void,
 ) {
   /**
-   * Switches the webhooks of routes. Skips a queue that is not open, because such a queue gets its settings from
-   * Postgres when it is opened.
+   * Switches the queues of routes to the current settings. Skips a queue that is not open, because it gets its settings
+   * from Postgres when it is opened.
    */
   async function switchAll(bot: number, routes: readonly RemovedRoute[], version: number, active: boolean) {
     for (const { slot, set, dropped } of routes)
@@ -28,7 +28,7 @@ export function createRouteQueues(
       });
   }
 
-  /** Moves the updates of removed routes, and then installs the list of routes. */
+  /** Moves the updates out of the queues of removed routes, and then installs the list of routes. */
   async function install(bot: number, record: RouteRecord, version: number, active: boolean): Promise<void> {
     const at = { ...queueKeys(keys, bot), routes: keys.routes(bot) };
     const removed = record.removed.map(({ slot }) => String(slot));
@@ -52,9 +52,9 @@ export function createRouteQueues(
 
   return {
     /**
-     * Stops the deliveries of removed routes, installs the list, and switches the webhooks of the routes, in this
-     * order. Also removes routes that are in Redis but not in Postgres. `version` is the version of the bot's settings.
-     * While `active` is false, nothing is delivered. Error: `unavailable`.
+     * Stops the deliveries of removed routes, installs the list of routes, and then switches the queues of the routes.
+     * Also removes routes that are in Redis but not in Postgres. `version` is the version of the bot's settings. If
+     * `active` is false, nothing is delivered. Error: `unavailable`.
      */
     async apply(bot: number, record: RouteRecord, version: number, active: boolean): Promise<void> {
       await switchAll(bot, record.removed, version, false);

@@ -1,6 +1,6 @@
 /**
- * Manages the webhook settings of bots. A change is committed to Postgres first (law 2). Then `webhooks/switch`
- * switches the bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
+ * Manages bots' webhook settings. A change is first committed to Postgres (law 2). Then `webhooks/switch` switches the
+ * bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
  */
 import { loadRunning } from '../../postgres/webhooks/history_replays.js';
 import {
@@ -36,17 +36,17 @@ import { createRouteQueues, type RouteQueues } from './route_queues.js';
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** The only certificate to trust, in PEM. Null trusts the public authorities. */
+  /** The only certificate to trust, in PEM. If null, the public authorities are trusted. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
-  /** How failed deliveries are retried. Null (the default) means the usual schedule. */
+  /** How failed deliveries are retried. Null means the default schedule. */
   readonly retry?: RetryPolicy | null;
 }
 
 export interface Webhook extends WebhookSettings {
   readonly version: number;
-  /** The signing secrets as shown to owners. The current secret comes first. */
+  /** The signing secrets in the form in which owners see them, the current one first. */
   readonly signing: readonly string[];
   /** Set for the queue of a replay: the id of the replay, and the slot of its target (decision 0081). */
   readonly replay?: { readonly id: number; readonly slot: number };
@@ -60,7 +60,7 @@ export interface WebhookAsk {
 
 type BoxContent = 'url' | 'secret' | 'signing' | 'routes';
 
-/** Returns the owner of an encrypted box. Only the same owner can decrypt the box. */
+/** Returns the owner to which an encrypted box is bound. Decrypting the box needs the same owner. */
 export const sealedFor = (bot: number, what: BoxContent) => `webhook:${bot}:${what}` as const;
 
 export class Webhooks {
@@ -90,7 +90,7 @@ export class Webhooks {
     return box === null ? noRoutes : readRecord(this.#open(bot, 'routes', box));
   }
 
-  /** Returns the signing secrets. The current secret comes first. */
+  /** Returns the valid signing secrets, the current one first. */
   #signing(bot: number, { signing, former, formerUntil }: SealedWebhook): string[] {
     const valid = former !== null && (formerUntil ?? 0) > this.#context.time.now() ? [former] : [];
     return [signing, ...valid].map((box) => this.#open(bot, 'signing', box));
@@ -112,8 +112,8 @@ export class Webhooks {
   }
 
   /**
-   * Commits, refreshes the copy, and then switches the queue. A worker that takes the lease therefore loads settings
-   * that are at least as new as the switch.
+   * Commits the settings, refreshes the copy, and then switches the queue. The settings that a worker loads under its
+   * lease are therefore at least as new as the switch.
    */
   async #change(
     bot: number,
@@ -165,12 +165,12 @@ export class Webhooks {
 
   /** Deletes the webhook. Returns true if there was a webhook. */
   remove(bot: number, drop: boolean): Promise<boolean> {
-    // Runs the transaction even if there is no webhook, so that a repeated call gets the same answer and drops the same
+    // Runs the transaction even if there is no webhook. A repeated call then gets the same answer and drops the same
     // updates.
     return this.#change(bot, none, { drop, mask: null }, (was) => was !== null);
   }
 
-  /** Deletes the webhook of a queue. Returns false if the version of the bot's settings has changed in the meantime. */
+  /** Deletes the webhook of a queue. Returns false if the bot's settings have a version other than `version` by now. */
   async removeVersion(queue: number, version: number): Promise<boolean> {
     const bot = botOf(queue);
     if (queue === bot) return this.#change(bot, none, { drop: false, mask: null }, () => true, version);
@@ -179,14 +179,14 @@ export class Webhooks {
   }
 
   /**
-   * Returns the webhook for the queue of a replay. It is the webhook of the replay's target, but with fewer
-   * connections. Returns null for a suspended bot.
+   * Returns the webhook for a replay's queue: the webhook of the replay's target, with fewer connections. Returns null
+   * for a suspended bot.
    */
   async #findReplay(bot: number): Promise<Webhook | null> {
     const running = await loadRunning(this.#context.db, bot);
     if (running === null || (await this.#control.read('bot', bot))?.state !== undefined) return null;
     const { id, slot, started } = running;
-    // Checks the route itself, because the slot of a deleted route may now belong to another route.
+    // Needs the route and not only its slot, because the slot of a deleted route may belong to another route by now.
     if (slot !== 0 && !routeAt(await this.routes(bot), slot, started * 1_000)) return null;
     const target = await this.find(queueId(bot, slot));
     if (target === null) return null;
@@ -195,7 +195,7 @@ export class Webhooks {
     return { ...target, maxConnections, replay: { id, slot } };
   }
 
-  /** Returns the webhook of a queue. Returns null while the bot polls, and for a route that was deleted. */
+  /** Returns the webhook of a queue. Returns null if the bot polls, or if the route was deleted. */
   async find(queue: number): Promise<Webhook | null> {
     const bot = botOf(queue);
     if (slotOf(queue) === ruleLimits.replay_slot) return this.#findReplay(bot);
@@ -213,7 +213,7 @@ export class Webhooks {
     return this.#record(bot, sealed?.routes ?? null).routes;
   }
 
-  /** Returns whether encrypted routes list a route. Routes that cannot be decrypted count as present. */
+  /** Returns whether an encrypted record contains any routes. If the record cannot be decrypted, returns true. */
   hasRoutes(bot: number, box: Buffer): boolean {
     try {
       return this.#record(bot, box).routes.length > 0;
@@ -251,8 +251,8 @@ export class Webhooks {
   }
 
   /**
-   * Deletes a route. The pending updates of the route are dropped, or move to the bot's own queue. Returns false if
-   * there is no route of this name, or if the settings of the bot have a version other than `only`.
+   * Deletes a route. Its pending updates are dropped if `drop` is true, and otherwise move to the bot's own queue.
+   * Returns false if there is no route of this name, or if the version of the bot's settings is not `only`.
    */
   async removeRoute(bot: number, name: string, drop: boolean, only: number | null = null): Promise<boolean> {
     const removed = await this.#changeRoutes(bot, name, 'webhook_route_deleted', only, (record, version) =>
@@ -277,7 +277,7 @@ export class Webhooks {
   }
 
   /**
-   * Completes a committed change. `dropped` is the version of the last change with a request to drop the queue, or 0 if
+   * Completes a committed change. `dropped` is the version of the last change that requested to drop the queue, or 0 if
    * there was none.
    */
   async refresh(bot: number, dropped: number) {
