@@ -1,6 +1,6 @@
 --[[
 @summary Sends messages from a user to a bot, all or none, with consecutive ids.
-@why     The message ids, messages, journal, change log and queue of the bot must change together, because two nodes may
+@why     The message ids, messages, journal, change log and the bot's queue must change together, because two nodes may
          send at once.
 @combine 16
 @arg     chat      text    <bot>.<user>

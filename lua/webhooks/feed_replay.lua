@@ -1,6 +1,7 @@
 --[[
 @summary Adds the next updates of a replay to the replay's queue, and moves the replay's cursor.
-@why     The cursor and the updates must change together, so that a step that two workers make adds its updates once.
+@why     Two workers may perform the same step. The cursor and the updates must change together, so that the updates are
+         added only once.
 @repeatable A step that does not start at the cursor changes nothing.
 @key     channel  {NN}:on_bot:<bot>  CHANNEL
 @arg     bot      text

@@ -1,5 +1,5 @@
 --[[
-@summary Switches a bot between polling and webhook according to its settings. Drops its queue if requested.
+@summary Switches a bot between polling and webhook according to its settings. Drops the bot's queue if requested.
 @why     All pending updates must switch at the same moment. Versions order concurrent calls and make repeated calls
          harmless.
 @repeatable Each version switches the bot once and drops the queue once.
