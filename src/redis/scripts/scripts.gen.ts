@@ -1,7 +1,7 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
-  /** Counts a guess at a token by a client address, or returns how long the address must wait before the next guess. */
+  /** Counts a client address's guess at a token, or returns how long the address must wait before its next guess. */
   'auth/guess': {
     keys: { guesses: string };
     args: { burst: number | string; interval_ms: number | string };
@@ -15,7 +15,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Returns the nodes that have not acknowledged an epoch. Removes the entries of nodes that disappeared. */
+  /** Returns the nodes that have not acknowledged an epoch. Also removes the nodes that the caller found dead. */
   'auth/pending': {
     keys: { meta: string; nodes: string };
     args: { epoch: number | string; incarnation: number | string; gone: readonly (string)[] };
@@ -47,7 +47,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Returns a chat's record, or creates a fill ticket if the chat is not in Redis. */
+  /** Returns a chat's record. If the chat is not in Redis, creates a ticket to load it from Postgres. */
   'chats/miss': {
     keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
@@ -56,7 +56,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Tells the bots of a chat about a change of the chat, or about a join request. */
+  /** Sends updates about a changed membership or a join request to the chat's bots. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; event: string; bots: Buffer | string; record: Buffer | string; linked: Buffer | string; service: Buffer | string; from: Buffer | string };
@@ -81,7 +81,7 @@ export interface Scripts {
       | { status: 'not_permitted'; what: string }
       | { status: 'chat_closed' };
   };
-  /** Stores the text that a person has not sent yet, and shows it to the person's open event streams. */
+  /** Stores a person's unsent text for a chat, and publishes it to the person's open event streams. */
   'chats/put_person_draft': {
     keys: { drafts: string; channel: string };
     args: { chat: string; text: string };
@@ -96,7 +96,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
-  /** Reads the changes of some chats after a version, for an event stream. All chats are in one partition. */
+  /** Reads the changes of several chats after a version, for an event stream. All chats are in one partition. */
   'chats/read_changes': {
     keys: { changes: string; meta: string; chat: string; message: string };
     args: { after: number | string; keep: boolean; chats: readonly (string)[] };
@@ -111,21 +111,21 @@ export interface Scripts {
       | { status: 'ok'; id: string | null; after: string | null; flags: string | null; stopped: boolean; content: string | null }
       | { status: 'stale_run' };
   };
-  /** Returns the texts that a person has not sent yet. */
+  /** Returns a person's unsent texts. */
   'chats/read_person_drafts': {
     keys: { drafts: string };
     args: {  };
     result:
       | { status: 'ok'; fields: unknown };
   };
-  /** Updates the copied profile, bots and permissions in a chat's record after a committed change. */
+  /** After a committed change, updates the profile, bots and permissions that a chat's record copies. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
     args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string; permissions: string };
     result:
       | { status: 'ok'; refreshed: boolean };
   };
-  /** Shows a draft to the open event streams of a direct chat. */
+  /** Publishes a draft to the open event streams of a direct chat. */
   'chats/show_draft': {
     keys: { meta: string; draft: string; chat: string; ticket: string; channel: string };
     args: { token: string; id: string; flags: string; content: string };
@@ -142,7 +142,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Removes copies of control records that a committed change has made stale. */
+  /** Removes the copies of control records that a Postgres commit has changed. */
   'control/forget': {
     keys: { entries: readonly string[] };
     args: {  };
@@ -173,7 +173,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Announces flushes. Refuses if another server has replaced a server that committed one of these flushes. */
+  /** Announces flushes to fronts. Refuses if a Postgres server that committed one of them has been replaced since. */
   'history/announce': {
     keys: { history: string; flushed: string };
     args: { hint: string; servers: readonly (string)[] };
@@ -189,7 +189,7 @@ export interface Scripts {
       | { status: 'ok'; before: string | null }
       | { status: 'replaced' };
   };
-  /** Records the last commit of Postgres, and which subjects were revoked or accepted again. */
+  /** Records the last Postgres commit, and the tokens, bots and users that it revoked or accepted again. */
   'history/note': {
     keys: { history: string; revoked: string };
     args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
@@ -329,7 +329,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
-  /** Returns the size of a partition's journal, and the run id of the Redis for which the partition issues versions. */
+  /** Returns the size of a partition's journal, and the run id of the Redis server for which the partition is open. */
   'journal/state': {
     keys: { meta: string; journal: string };
     args: {  };
@@ -343,7 +343,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Takes calls from a token bucket, or puts calls back. */
+  /** Takes tokens from a token bucket, one for each call, or puts tokens back. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -379,7 +379,7 @@ export interface Scripts {
       | { status: 'cant_be_deleted' }
       | { status: 'messages_missing'; cold: string[]; tickets: string[] };
   };
-  /** Returns pending edits that are due, and removes edits that can never be applied. */
+  /** Returns the pending edits that are due, and removes edits that can never be applied. */
   'messages/due_edits': {
     keys: { meta: string; pending: string; edits_due: string };
     args: { limit: number | string; gone: readonly (string)[] };
@@ -456,14 +456,14 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Stores the preview of a page in a slot of the cache. */
+  /** Stores the link preview of a web page in a slot of the cache. */
   'messages/keep_link_preview': {
     keys: { preview: string };
     args: { kept: Buffer | string; ttl_ms: number | string };
     result:
       | { status: 'ok' };
   };
-  /** Pins a message of a direct chat in place of the previous pin. Adds a service message about the new pin. */
+  /** Pins a message of a direct chat in place of the pinned message. Adds a service message about the new pin. */
   'messages/pin_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -480,7 +480,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Pins a message in a group or channel. Replaces the previous pin, and adds a service message about the new pin. */
+  /** Pins a message of a group or channel in place of the pinned message. Adds a service message about the new pin. */
   'messages/pin_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -498,7 +498,7 @@ export interface Scripts {
       | { status: 'outbox_full' }
       | { status: 'chat_closed' };
   };
-  /** Returns the cached preview in a slot. */
+  /** Returns the cached link preview in a slot. */
   'messages/read_link_preview': {
     keys: { preview: string };
     args: {  };
@@ -525,7 +525,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Returns the records of the given messages that are in Redis: whole records, or only their first bytes. */
+  /** Returns the whole records or only the first bytes of the given messages that are in Redis. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -646,7 +646,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Sets or removes one emoji of a user on a post, or removes all reactions of the user. */
+  /** Sets or removes one of a user's emoji on a post, or removes all the user's reactions. */
   'posts/react': {
     keys: { meta: string; journal: string; post: string; post_ticket: string; acted: string; chat: string; member: string; request: string; user_ticket: string; channel: string; due: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
@@ -673,7 +673,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Adds people from Postgres to the list of the latest reactors of an emoji. */
+  /** Adds people from Postgres to an emoji's list of latest reactors. */
   'posts/refill': {
     keys: { meta: string; post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
@@ -681,7 +681,7 @@ export interface Scripts {
       | { status: 'ok'; ticket: string; listed: number }
       | { status: 'stale_run' };
   };
-  /** Queues updates with changed reaction counts for the bots of channels. */
+  /** Queues updates about changed reaction counts for the bots of channels. */
   'posts/tell_counts': {
     keys: { meta: string; outbox: string; post: string; chat: string; due: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
@@ -690,14 +690,14 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Returns the versions of posts. The version is 0 if the post is deleted or not in Redis. */
+  /** Returns the versions of posts. A post that is deleted or not in Redis has version 0. */
   'posts/versions': {
     keys: { post: string };
     args: { posts: readonly (string)[] };
     result:
       | { status: 'ok'; versions: string[] };
   };
-  /** Adds a process's figures to the current point of the history on the operators' page. */
+  /** Adds a process's figures to the newest point of the history that the operators' page shows. */
   'presence/add_figures': {
     keys: { figures: string };
     args: { added: string };
@@ -705,7 +705,7 @@ export interface Scripts {
       | { status: 'ok'; rest_ms: number; first: number }
       | { status: 'too_large' };
   };
-  /** Stores a process's report for the other processes. */
+  /** Stores a process's report about itself, for the other processes. */
   'presence/announce': {
     keys: { processes: string };
     args: { id: string; report: string };
@@ -764,7 +764,7 @@ export interface Scripts {
       | { status: 'webhook_active' }
       | { status: 'shared' };
   };
-  /** Performs one step of a poll or stream with a consumer name. */
+  /** Performs one step of a consumer's long poll or stream. */
   'updates/consume': {
     keys: { state: string; queue: string; consumers: string; consumption: string; assigned: string; unsent: string; holders: string; meta: string; journal: string; channel: string };
     args: { bot: string; name: string; poll: string; first: boolean; offset: number | string; limit: string; mask: string; lease: number | string };
@@ -843,7 +843,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'inline'; bot: string };
   };
-  /** Handles a press of a button below an inline result that a person sent. The result's bot gets a callback query. */
+  /** Handles a press of a button below a person's inline result. Queues a callback query for the result's bot. */
   'updates/press_inline': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -860,7 +860,7 @@ export interface Scripts {
       | { status: 'no_button' }
       | { status: 'outbox_full' };
   };
-  /** Handles a press of an inline button in a group. The bot that sent the message gets a callback query. */
+  /** Handles a press of an inline button in a group. Queues a callback query for the bot that sent the message. */
   'updates/press_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
     args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -885,7 +885,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Renews the leases of a partition's waiting consumers that have nothing to do. */
+  /** Renews the leases of a partition's consumers that wait and have nothing to do. */
   'updates/renew': {
     keys: { meta: string; state: string; consumers: string; consumption: string; assigned: string };
     args: { waiting: readonly (string)[] };
@@ -902,7 +902,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Stops a draft, and queues an update that reports the stop to the bot. */
+  /** Stops a draft, and queues an update that tells the bot about the stop. */
   'updates/stop_draft': {
     keys: { meta: string; journal: string; chat: string; ticket: string; draft: string; queue: string; due: string; channel: string; queue_state: string; bot_channel: string };
     args: { token: string; chat: string; id: string; from: Buffer | string };
@@ -926,7 +926,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved' };
   };
-  /** Stores, changes or retracts the vote of a person in a poll. */
+  /** Stores, changes or retracts a person's vote in a poll. */
   'votes/cast': {
     keys: { meta: string; journal: string; request: string; poll: string; poll_ticket: string; voted: string; outbox: string; user_ticket: string; due: string };
     args: { token: string; vote: Buffer | string; known: string; from: Buffer | string };
@@ -968,7 +968,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Reads the results of a poll and the vote of a person. */
+  /** Reads the results of a poll and a person's vote. */
   'votes/read': {
     keys: { meta: string; poll: string; poll_ticket: string; voted: string };
     args: { token: string; who: string; ttl_ms: number | string };
@@ -1005,7 +1005,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Performs one step of a delivery. */
+  /** Performs one step of a webhook delivery. */
   'webhooks/advance': {
     keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
@@ -1024,7 +1024,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'fenced' };
   };
-  /** Closes the queue of a replay. Its pending updates are dropped. */
+  /** Closes the queue of a replay and drops its pending updates. */
   'webhooks/close_replay': {
     keys: { meta: string; state: string; due: string; channel: string };
     args: { bot: string; replay: string };
@@ -1043,14 +1043,14 @@ export interface Scripts {
       | { status: 'queue_missing' }
       | { status: 'moved' };
   };
-  /** Makes more parked chats of a bot due now, after the bot's webhook changed. */
+  /** After a bot's webhook changed, makes more of the bot's parked chats due now. */
   'webhooks/hasten': {
     keys: { state: string; retries: string };
     args: { version: string };
     result:
       | { status: 'ok'; more: boolean };
   };
-  /** Acquires the lease on a bot with a webhook, and reads the first updates to deliver. */
+  /** Acquires the lease on a webhook bot, and reads the first updates to deliver. */
   'webhooks/lease': {
     keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; limit: number | string };
@@ -1061,7 +1061,7 @@ export interface Scripts {
       | { status: 'leased' }
       | { status: 'held' };
   };
-  /** Opens the queue of a replay, in place of the queue of an earlier replay. */
+  /** Opens the queue of a replay. Replaces the queue of an earlier replay. */
   'webhooks/open_replay': {
     keys: { meta: string; state: string };
     args: { bot: string; replay: string; slot: string; from: string };
@@ -1077,7 +1077,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number | null; replay: number | null; at: number | null; fed: number | null; pending: number; dead: number | null; why: string | null; late: boolean; found: unknown };
   };
-  /** Adds dead letters to the end of a bot's queue again. Each update keeps the id that receivers know. */
+  /** Appends dead letters to a bot's queue again. Each update keeps the id that receivers know. */
   'webhooks/replay': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
@@ -1104,7 +1104,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; wake: string[]; unserved: string[]; more: boolean };
   };
-  /** Switches a bot between polling and webhook according to its settings. Drops its queue if requested. */
+  /** Switches a bot between polling and webhook according to its settings. Drops the bot's queue if requested. */
   'webhooks/switch': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string; consumption: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
