@@ -22,8 +22,8 @@
 @ok      fresh   raw     stream entries of other chats
 @ok      after   text    last queue id read
 @ok      more    flag    the queue may hold more
-@ok      wait    int     ms until the next parked chat is due, -1 for none; after the webhook was deleted, the rest of
-                         the lease
+@ok      wait    int     ms until the next parked chat is due, -1 for none; after the webhook was deleted, how long the
+                         receiver may still acknowledge requests in flight
 @ok      gone    int?    time in ms since when the receiver has answered only 410
 @ok      left    flag    the lease was released
 @ok      wake    flag    the lease was released although there is more to deliver
@@ -46,8 +46,9 @@ for i = 1, #r.acked, 3 do
 end
 if not s[2] or s[3] ~= since then
   redis.call('HSET', state_key, 'bytes', bytes)
-  -- The webhook has changed. Polls and the worker of a new webhook must wait until this worker has finished.
-  local wait = math.max(0, tonumber(s[6] or 0) - ms)
+  -- Does not renew the lease. Polls and the worker of a new webhook wait until this worker has ended its requests and
+  -- released the lease, or until the lease ends.
+  local wait = math.max(0, math.min(LIMITS.webhook_grace_ms, tonumber(s[6] or 0) - ms))
   if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
   leave_bot(at, s[2] and ms or nil)
   return ok(0, ms, {}, {}, after, 0, wait, false, 1, s[2] and 1 or 0, dropped)

@@ -17,10 +17,10 @@
 @ok      more     flag   more chats must be retried now, by `webhooks/hasten`
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
-local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set', 'mask')
+local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'hook_set', 'mask')
 if not s[1] then return refuse('queue_missing') end
 local _, ms = now()
-set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[7], mask)
+set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[6], mask)
 if drop ~= '' and tonumber(drop) > tonumber(s[4] or 0) then
   redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key, consumption_key)
   redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop, 'dropped_to', s[1])
@@ -29,7 +29,7 @@ if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
-if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
+if tonumber(set) <= tonumber(s[5] or s[3] or 0) and active == hooked then
   -- The webhook itself has not changed, so the worker only reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
@@ -43,9 +43,8 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- Polls wait until this time, because the receiver may still acknowledge requests in flight.
-  local grace = ms + LIMITS.webhook_grace_ms
-  if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
+  -- Keeps the lease. Polls return no updates until the worker has ended its requests and released the lease, or until
+  -- the lease ends. A shorter lease would be unsafe, because the worker may learn of it too late.
   redis.call('SPUBLISH', channel_key, 'w')
   return ok(0, 0)
 end

@@ -14,10 +14,11 @@
  *
  * A drain is in one of four states. Only `#enter` changes the state.
  * - `running`: updates are sent, unless the bot is blocked, the receiver is down, or the settings are outdated.
- * - `removed`: a step found that the webhook was deleted. Nothing is sent, and requests in flight may still be
- *   acknowledged until `#graceEnd`.
+ * - `removed`: a step found that the webhook was deleted. Nothing is sent, and the lease is no longer renewed. Requests
+ *   in flight may still be acknowledged until `#graceEnd`, when they are aborted. The lease is released once no request
+ *   is in flight. Until then, polls return no updates.
  * - `stopping`: `stop` was called. Nothing is sent, and the lease is released once no request is in flight.
- * - `over`: the lease was released, lost or expired, or the grace period expired. Requests in flight are aborted.
+ * - `over`: the lease was released, lost or expired. Requests in flight are aborted.
  *
  * `running` may become any other state, `removed` may become `stopping` or `over`, and `stopping` may only become
  * `over`.
@@ -216,6 +217,11 @@ export class Drain {
 
   #isOver(): boolean {
     return this.#state === 'over';
+  }
+
+  /** Returns whether a step found that the webhook was deleted. The lease is then no longer renewed. */
+  #isRemoved(): boolean {
+    return this.#graceEnd < Number.POSITIVE_INFINITY;
   }
 
   #pauseRemaining(): number {
@@ -439,7 +445,9 @@ export class Drain {
     if (this.#report.acked > 0 && this.#buffer.count === 0 && !this.#staying(now)) return 0;
     const { chats, updates } = this.#wanted();
     if (updates > 0 && this.#more) return 0;
-    const renewal = this.#renewedAt + limits.webhook_renew_ms - now;
+    const renewal = this.#isRemoved()
+      ? Number.POSITIVE_INFINITY
+      : this.#renewedAt + limits.webhook_renew_ms - now;
     const fetchIn = updates > 0 && this.#hinted ? this.#renewedAt + hintIntervalMs - now : renewal;
     const reportIn = Math.min(
       fetchIn,
@@ -492,23 +500,31 @@ export class Drain {
     if (this.#isOver()) return;
     this.#count(this.#buffer.bytes);
     const now = this.#time.monotonic();
-    const leaseEnd = this.#renewedAt + heldMs;
-    if (now >= leaseEnd || now >= this.#graceEnd) {
-      this.#end(now < this.#graceEnd);
+    if (now >= this.#renewedAt + heldMs) {
+      this.#end(!this.#isRemoved());
       return;
     }
+    if (now >= this.#graceEnd) this.#abort.abort();
     this.#open();
-    if (this.#stepping) return;
-    const soon = this.#nextStepIn();
+    const soon = this.#stepping ? Number.POSITIVE_INFINITY : this.#nextStepIn();
     if (soon <= 0) void this.#step();
-    else this.#timer.set(Math.min(soon, this.#graceEnd - now, leaseEnd - now));
+    else this.#timer.set(Math.min(soon, this.#abortIn(now)));
   };
+
+  /**
+   * Returns the time until the requests in flight must be aborted. If they were already aborted, returns the time until
+   * the lease ends.
+   */
+  #abortIn(now: number): number {
+    const leaseEnd = this.#renewedAt + heldMs;
+    return (this.#abort.signal.aborted ? leaseEnd : Math.min(leaseEnd, this.#graceEnd)) - now;
+  }
 
   async #step(): Promise<void> {
     this.#stepping = true;
     this.#timer.clear();
-    // The timer also fires at the end of the lease, even if Redis never answers.
-    this.#timer.set(heldMs - (this.#time.monotonic() - this.#renewedAt));
+    // Requests in flight are aborted in time even if Redis never answers.
+    this.#timer.set(this.#abortIn(this.#time.monotonic()));
     try {
       await this.#runStep();
       this.#stepping = false;
@@ -516,8 +532,7 @@ export class Drain {
     } catch (thrown) {
       this.#context.onError(thrown);
       this.#stepping = false;
-      if (!this.#isOver())
-        this.#timer.set(Math.min(failurePauseMs, heldMs - (this.#time.monotonic() - this.#renewedAt)));
+      if (!this.#isOver()) this.#timer.set(Math.min(failurePauseMs, this.#abortIn(this.#time.monotonic())));
     }
   }
 
@@ -566,13 +581,13 @@ export class Drain {
         this.#context.onRemoved?.(this.#queue);
     }
     if (advanced === null || advanced.left) return this.#end(advanced?.wake ?? false);
-    this.#renewedAt = before;
     this.#clock = { redis: advanced.now, own: this.#time.monotonic() };
     if (advanced.hook === 0) {
       this.#graceEnd = Math.min(this.#graceEnd, before + (advanced.wait ?? 0));
       if (this.#state === 'running') this.#enter('removed');
       return;
     }
+    this.#renewedAt = before;
     if (advanced.dropped !== this.#dropped) {
       this.#dropped = advanced.dropped;
       this.#buffer.drop(this.#dropped);

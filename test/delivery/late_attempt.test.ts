@@ -1,7 +1,8 @@
 /**
  * Tests delivery attempts whose lease ends, or whose webhook changes, while the worker reads the bot or the request
- * waits for a connection.
+ * waits for a connection, and requests in flight while the webhook is deleted.
  */
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import type { DrainContext } from '../../src/delivery/context.js';
 import { Drain } from '../../src/delivery/drain.js';
@@ -12,6 +13,7 @@ import { systemRandom } from '../../src/random.js';
 import type { Bot } from '../../src/store/core/control.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import type { Advanced, Delivery, Lease, Step } from '../../src/store/webhooks/deliveries.js';
+import type { Hint } from '../../src/store/webhooks/hints.js';
 import type { Webhook } from '../../src/store/webhooks/webhooks.js';
 import { VirtualTime } from '../support/virtual_time.js';
 
@@ -37,15 +39,18 @@ const lease = {
 
 /**
  * Starts a drain. Its first attempt waits until the test calls `find`, which returns the bot. With `silent`, Redis and
- * the receiver do not answer. With `waits`, the request waits for a connection until the test calls `connect`.
+ * the receiver do not answer. With `hangs`, the receiver does not answer, and the request ends when it is aborted. With
+ * `waits`, the request waits for a connection until the test calls `connect`.
  */
-function drainOne({ silent = false, waits = false } = {}) {
+function drainOne({ silent = false, hangs = false, waits = false } = {}) {
   const time = new VirtualTime();
   const sent: string[] = [];
   const steps: Step[] = [];
+  const steppedAt: number[] = [];
   const signals: AbortSignal[] = [];
   const never = new Promise<never>(() => undefined);
-  let [hook, path] = [1, 'first'];
+  let [hook, path, isSilent] = [1, 'first', silent];
+  let hear: (hint: Hint) => void = () => undefined;
   let find: () => void = () => undefined;
   const found = new Promise<Bot>((resolve) => {
     find = () => resolve(profile as unknown as Bot);
@@ -69,12 +74,17 @@ function drainOne({ silent = false, waits = false } = {}) {
       auth: { botById: () => (lookUps++ === 0 ? found : profile) },
       webhooks: { find: async () => webhook(path) },
       deliveries: {
-        listen: async () => () => undefined,
+        listen: async (_: number, listener: typeof hear) => {
+          hear = listener;
+          return () => undefined;
+        },
         advance: async (_: number, step: Step) => {
           steps.push(step);
-          if (silent) return never;
+          steppedAt.push(time.monotonic());
+          if (isSilent) return never;
           return {
             ...nothing,
+            wait: hook === 0 ? limits.webhook_grace_ms : null,
             fresh: [],
             after: '1',
             hook,
@@ -96,6 +106,10 @@ function drainOne({ silent = false, waits = false } = {}) {
       sent.push(target.path);
       signals.push(signal);
       if (silent) return never;
+      if (hangs) {
+        await once(signal, 'abort');
+        return { kind: 'failed', reason: 'closed', message: '', latencyMs: 0 };
+      }
       return { kind: 'answered', status: 200, retryAfterMs: undefined, body: Buffer.alloc(0) };
     },
     onError: (error: unknown) => {
@@ -112,11 +126,21 @@ function drainOne({ silent = false, waits = false } = {}) {
     false,
   );
   return {
-    ...{ time, sent, steps, signals, drain },
+    ...{ time, sent, steps, steppedAt, signals, drain },
     find: () => find(),
     connect: () => connect(),
     change: (to: string) => {
       [hook, path] = [2, to];
+    },
+    /** Deletes the webhook, and tells the drain. */
+    remove: () => {
+      hook = 0;
+      hear({ changed: true, copy: null });
+    },
+    /** Tells the drain that the webhook has changed again. Redis does not answer from now on. */
+    silence: () => {
+      isSilent = true;
+      hear({ changed: true, copy: null });
     },
   };
 }
@@ -196,4 +220,57 @@ test('a worker with a slow clock aborts its request before the lease ends on the
   await time.advance(limits.webhook_lease_ms * 0.01);
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
   await drain.done;
+});
+
+const aborted = (signals: readonly AbortSignal[]) => signals.map((signal) => signal.aborted);
+
+/**
+ * Starts a drain whose receiver does not answer, and deletes the webhook during the request. Also returns the time
+ * between the last renewal of the lease and the deletion.
+ */
+async function removeDuringRequest() {
+  const made = drainOne({ hangs: true });
+  made.find();
+  await made.time.advance(100);
+  expect([made.sent.length, made.steps.length]).toEqual([1, 1]);
+  made.remove();
+  await made.time.advance(0);
+  expect(made.steps.map(({ leave }) => leave)).toEqual(['stay', 'stay']);
+  return { ...made, leasedMs: made.time.monotonic() - (made.steppedAt[0] as number) };
+}
+
+test('after the webhook was deleted, a worker releases its lease when it has aborted its requests', async () => {
+  const { time, steps, signals, drain } = await removeDuringRequest();
+  await time.advance(limits.webhook_grace_ms - 1);
+  expect(aborted(signals)).toEqual([false]);
+  expect(steps).toHaveLength(2);
+  await time.advance(1);
+  expect(aborted(signals)).toEqual([true]);
+  expect(steps.map(({ leave }) => leave)).toEqual(['stay', 'stay', 'now']);
+  expect(await drain.done).toBe(false);
+});
+
+test('after the webhook was deleted, a worker aborts its requests in time even if Redis does not answer a step', async () => {
+  const { time, steps, signals, drain, silence } = await removeDuringRequest();
+  await time.advance(limits.webhook_grace_ms / 2);
+  silence();
+  await time.advance(limits.webhook_grace_ms / 2 - 1);
+  expect(steps).toHaveLength(3);
+  expect(aborted(signals)).toEqual([false]);
+  await time.advance(1);
+  expect(aborted(signals)).toEqual([true]);
+  await Promise.all([drain.done, time.advance(limits.webhook_lease_ms)]);
+});
+
+test('a step that finds that the webhook was deleted does not renew the lease', async () => {
+  const { time, drain, silence, leasedMs } = await removeDuringRequest();
+  silence();
+  let isOver = false;
+  drain.done.then(() => {
+    isOver = true;
+  });
+  await time.advance(limits.webhook_lease_ms - limits.webhook_lease_margin_ms - leasedMs - 1);
+  expect(isOver).toBe(false);
+  await time.advance(1);
+  expect(isOver).toBe(true);
 });

@@ -1,5 +1,6 @@
 /** Test cases for the script that runs one step of a delivery, with every status that it can return. */
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import {
@@ -246,8 +247,9 @@ const steps: Case[] = [
     'acknowledges without parking after the webhook was deleted',
     {
       seeds: [...three, seeds.queue({ fence, leased: later, bytes: 300 })],
-      answer: ['ok', 0, any, [], [], '41', 0, any, null, 0, 0],
+      answer: ['ok', 0, any, [], [], '41', 0, limits.webhook_grace_ms, null, 0, 0],
       changes: [stream, state],
+      after: async (client) => expect(await field(client, 'leased')).toBe(`${later}`),
     },
     { acked: ['39', 100, ''], failed: [[chat, 0, '1', '40']] },
   ),
