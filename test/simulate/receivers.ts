@@ -41,6 +41,12 @@ const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || 
 const nameOf = (text: string | undefined, chat: string, id: number) =>
   text ?? `service message ${chat} ${id}`;
 
+function contentOf({ bot, body }: Request) {
+  const { update_id: id, message: sent, edited_message: edited } = JSON.parse(String(body)) as Body;
+  const message = sent ?? edited;
+  return { id, message, chat: `${bot} ${message?.chat.id}` };
+}
+
 export class Receivers {
   /** The texts of accepted messages, by bot. */
   readonly accepted = new Map<number, Set<string>>();
@@ -52,6 +58,8 @@ export class Receivers {
   /** The updates of each chat in order of arrival. */
   readonly #chats = new Map<string, Seen[]>();
   readonly #chatOf = new WeakMap<Request, string>();
+  /** The requests that were in flight when Redis last ran a poll that returned updates, by bot. */
+  readonly #inFlightAtPoll = new Map<number, readonly Request[]>();
   /** The ids of updates by bot and text. Each text is sent only once. */
   readonly #idOf = new Map<string, number>();
   readonly #network: Network;
@@ -102,9 +110,7 @@ export class Receivers {
     const { random, nowMs } = this.#scheduler;
     request.arrived = true;
     if (random.chance(this.#slowAnswers)) request.answerAtMs = nowMs + random.int(0, 12_000);
-    const { update_id: id, message: sent, edited_message: edited } = JSON.parse(String(request.body)) as Body;
-    const message = sent ?? edited;
-    const chat = `${request.bot} ${message?.chat.id}`;
+    const { id, message, chat } = contentOf(request);
     const text = nameOf(message?.text, chat, message?.message_id ?? 0);
     this.#checkOverlap(request, chat);
     this.#checkUrl(request);
@@ -118,14 +124,30 @@ export class Receivers {
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
   }
 
-  /** Records that a client got the answer of a poll and thereby accepted its updates. */
+  /** Returns the requests for a bot that must have ended before a poll returns updates of their chats. */
+  #inFlight(bot: number): Request[] {
+    if (this.#leases.mayOverlap()) return [];
+    return this.#network.requests.filter((each) => each.bot === bot && !isExcused(each));
+  }
+
+  /** Call this when Redis has run a poll that returns updates. */
+  pollRan(bot: number): void {
+    this.#inFlightAtPoll.set(bot, this.#inFlight(bot));
+  }
+
+  /**
+   * Records that a client got the answer of a poll and thereby accepted its updates. If the owner knows that the bot
+   * polls, no request may have begun in the meantime. Otherwise, a webhook may have been set while the answer was on
+   * its way.
+   */
   polled(bot: number, entries: readonly UpdateEntry[]): void {
+    const isPolling = this.#expected.get(bot)?.url === null;
+    const inFlight = [...(this.#inFlightAtPoll.get(bot) ?? []), ...(isPolling ? this.#inFlight(bot) : [])];
     for (const { shownId: id, message } of entries) {
       const chat = `${bot} ${isDirect(message.chat) ? message.chat.user : message.chat.id}`;
       const text = nameOf(message.record.content.text, chat, message.id);
-      const busy = this.#network.requests.find((each) => this.#chatOf.get(each) === chat);
-      if (busy && !isExcused(busy) && !this.#leases.mayOverlap())
-        this.#onViolation(`bot ${bot} polled ${text} while ${busy.from.name} delivers to ${chat}`);
+      const busy = inFlight.find((each) => contentOf(each).chat === chat);
+      if (busy) this.#onViolation(`bot ${bot} polled ${text} while ${busy.from.name} delivers to ${chat}`);
       const { known, seen } = this.#note(bot, id, text, chat);
       if (!known && !this.#leases.areLost()) this.#checkOrder(bot, id, seen);
       this.#accept(bot, seen);
@@ -186,7 +208,7 @@ export class Receivers {
 
   #answer(request: Request): void {
     const { random } = this.#scheduler;
-    const { update_id: id } = JSON.parse(String(request.body)) as Body;
+    const { id } = contentOf(request);
     const seen = this.#seen.get(`${request.bot} ${id}`) as Seen;
     if (!this.healthy && random.chance(0.15)) {
       // If a receiver refuses, it is down for some time.

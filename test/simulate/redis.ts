@@ -138,6 +138,8 @@ export class SimulatedRedis {
   /** The maximum delay of commands on a slow connection. For a lost connection, the maximum delay is half as long. */
   lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
+  /** Called when Redis has run a poll that returns updates. The client may get them later. */
+  onPolled: (bot: number) => void = () => undefined;
   /** The commands that Redis received over lost connections. Redis runs them after `atMs`. */
   #received: Array<{ readonly atMs: number; readonly step: number; from: string; commands: Command[] }> = [];
 
@@ -227,11 +229,20 @@ export class SimulatedRedis {
       };
     });
     try {
-      return await reply;
+      const answer = await reply;
+      this.#notePoll(command, answer);
+      return answer;
     } finally {
       const found = (await hints) ?? [];
       for (let i = 0; i < found.length; i += 2) this.#onHint(String(found[i]), found[i + 1] as Buffer);
     }
+  }
+
+  #notePoll({ args: [sha, ...args] }: Command, answer: unknown): void {
+    if (sha !== this.#shared.scripts.get('updates/poll')?.sha) return;
+    const [status, rows] = answer as [Buffer, readonly unknown[]];
+    const [, bot] = /:queue_state:(\d+)/.exec(args.join(' ')) ?? [];
+    if (String(status) === 'ok' && rows.length > 0) this.onPolled(Number(bot));
   }
 
   /** Stores a copy of the present data. A failover returns to this copy. */

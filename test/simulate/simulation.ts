@@ -131,6 +131,7 @@ class Simulation {
     this.#receivers = new Receivers(network, scheduler, slowAnswers, this.#leases, violate);
     this.#oracle = new Oracle(scheduler, violate);
     redis.lateMsMax = this.#conditions.lateMsMax;
+    redis.onPolled = (bot) => this.#receivers.pollRan(bot);
     this.#openCalls = new OpenCalls(scheduler, redis);
     const ask: Ask = (call, work) => this.#retried(call, work);
     this.#marks = new Marks(scheduler, this.#conditions, ask, this.#openCalls, violate);
