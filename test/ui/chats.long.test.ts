@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { separateTests, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -18,6 +18,7 @@ beforeAll(async () => {
   world = await startWorld();
   [alice, bob] = await Promise.all([world.service.newUser('alice'), world.service.newUser('bob')]);
 });
+separateTests(() => world);
 afterAll(() => world?.stop());
 
 const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
@@ -64,7 +65,6 @@ test('messages that were unsent at a reload are sent once and in order', async (
   await expect.poll(() => page.getByText('Sending').count()).toBe(0);
   expect(await textsOf(chat)).toEqual(['first', 'second', 'third']);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a message is sent again after a reload if the answer to its call was cut off', async () => {
@@ -82,7 +82,6 @@ test('a message is sent again after a reload if the answer to its call was cut o
   await expect.poll(() => page.getByText('Sending').count()).toBe(0);
   expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   expect(await textsOf(chat)).toEqual(['halfway']);
-  await page.context().close();
 });
 
 test('after a reload, a refused message is shown as not sent until the person deletes it', async () => {
@@ -104,7 +103,6 @@ test('after a reload, a refused message is shown as not sent until the person de
   await page.getByText('alice created the group').first().waitFor();
   expect(await page.getByRole('log').getByText('refused', { exact: true }).count()).toBe(0);
   expect(await textsOf(chat)).toEqual([]);
-  await page.context().close();
 });
 
 test('a draft of several lines is shown whole after a reload and in a narrower window', async () => {
@@ -122,7 +120,6 @@ test('a draft of several lines is shown whole after a reload and in a narrower w
   await expect.poll(() => field(page).inputValue()).toBe(text);
   await page.waitForTimeout(1_000);
   expect(await isWhole()).toBe(true);
-  await page.context().close();
 });
 
 /** Returns the drafts that the browser stores for the person. */
@@ -172,7 +169,28 @@ test('a draft survives a reload, and a sign-out removes it from the browser but 
   await signIn(bob);
   expect(await field(page).inputValue()).toBe('');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
+});
+
+test('a text that is typed right after the page is shown does not replace a draft that the browser stores', async () => {
+  const chat = await world.service.newGroup(alice, 'Slipway', [bob]);
+  const page = await world.open(alice, `#/chat/${chat}`);
+  await page.route('**/api/me/drafts/**', (route) => route.abort());
+  await field(page).fill('half a thought');
+  await expect.poll(() => storedDrafts(page, alice)).toContainEqual(expect.objectContaining({ chat }));
+  // The browser reads its storage slowly.
+  await page.addInitScript(() => {
+    const given = Object.getOwnPropertyDescriptor(IDBTransaction.prototype, 'oncomplete');
+    Object.defineProperty(IDBTransaction.prototype, 'oncomplete', {
+      set(work) {
+        given?.set?.call(this, () => setTimeout(work, 2_000));
+      },
+    });
+  });
+  await page.reload();
+  await field(page).press('End');
+  await field(page).pressSequentially(', and the rest');
+  await expect.poll(() => field(page).inputValue()).toBe('half a thought, and the rest');
+  expect(world.faults()).toEqual([]);
 });
 
 const rowsOf = (page: Page) => page.getByRole('log').locator('article');
@@ -220,7 +238,6 @@ test('a chat with 60 unread messages opens at the first unread message, and only
   await expect.poll(unread).toBe(0);
   await page.locator('.to-end').waitFor({ state: 'detached' });
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('while a person has scrolled up, the down arrow counts new messages until they are seen', async () => {
@@ -267,7 +284,6 @@ test('while a person has scrolled up, the down arrow counts new messages until t
   await page.locator('.unread-line').waitFor({ state: 'detached' });
   expect(await rowsOf(page).last().textContent()).toContain('thanks');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('in a window without focus, the first unread message stays in view', async () => {
@@ -294,7 +310,6 @@ test('in a window without focus, the first unread message stays in view', async 
   await expect.poll(unread).toBeLessThan(40);
   expect(await unread()).toBeGreaterThan(10);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('in every window of its creator, a new group is the first chat in the list', async () => {
@@ -321,7 +336,6 @@ test('in every window of its creator, a new group is the first chat in the list'
       await expect.poll(() => window.locator('.chat-row').first().textContent()).toContain(title);
   }
   expect(world.faults()).toEqual([]);
-  await Promise.all([page.context().close(), other.context().close()]);
 });
 
 test('a person who is added to a channel or removed from a channel sees the change immediately', async () => {
@@ -341,7 +355,6 @@ test('a person who is added to a channel or removed from a channel sees the chan
   await row.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Join' }).waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('after a connection loss, the chat list shows the chats that the person joined or left meanwhile', async () => {
@@ -359,7 +372,6 @@ test('after a connection loss, the chat list shows the chats that the person joi
   world.wire.restore();
   await row('Later harbour').waitFor();
   await row('Former harbour').waitFor({ state: 'detached' });
-  await page.context().close();
 });
 
 test('Pin and Delete are offered only to people who have the right', async () => {
@@ -388,7 +400,6 @@ test('Pin and Delete are offered only to people who have the right', async () =>
   expect(await b.getByRole('button', { name: 'Unpin' }).count()).toBe(0);
   await a.getByRole('button', { name: 'Unpin' }).waitFor();
   expect(world.faults()).toEqual([]);
-  await Promise.all([a.context().close(), b.context().close()]);
 });
 
 test('the list of commands is above the text field, and Escape or a click outside closes the list', async () => {
@@ -424,5 +435,4 @@ test('the list of commands is above the text field, and Escape or a click outsid
   await page.getByRole('log').click({ position: { x: 20, y: 20 } });
   await list.waitFor({ state: 'detached' });
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -2,7 +2,7 @@
  * Holds the unsent text of each chat. This browser stores it, so that it is still there after a reload and without a
  * connection. `shared_drafts.ts` shares it with the other windows of the person.
  */
-import { Signal } from '../signal.js';
+import { Cell, Signal } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
 export interface Draft {
@@ -69,14 +69,27 @@ export function setDraft(chat: number, text: string): void {
   showDraft(chat, {});
 }
 
+/**
+ * Whether the stored drafts are loaded. Until then, no text field is shown. Otherwise a text that the person types would
+ * replace a stored draft that the person has not seen.
+ */
+export const areDraftsRestored = new Cell(false);
+/** The time after which text fields are shown even if the browser has not answered. */
+const restore_ms_max = 5_000;
+
 let restored: Promise<void> | undefined;
 
 /** Loads the stored drafts once. Skips chats in which the person has already typed. */
 export function restoreDrafts(): Promise<void> {
-  restored ??= keptDrafts().then((kept) => {
+  if (restored) return restored;
+  const show = () => areDraftsRestored.set(true);
+  const late = setTimeout(show, restore_ms_max);
+  restored = keptDrafts().then((kept) => {
     for (const { chat, text, version = 0, isUnsaved = true, sent = [] } of kept)
       if (!drafts.has(chat)) drafts.set(chat, { ...none, text, version, isUnsaved, sent, sets: 1 });
     draftsSet.changed();
+    clearTimeout(late);
+    show();
   });
   return restored;
 }

@@ -6,6 +6,7 @@ import { attempt } from '../failures.js';
 import { copyPostLink } from '../links.js';
 import { chats, connected, historyOf } from '../model/chats.js';
 import { doings, doingText } from '../model/doings.js';
+import { areDraftsRestored } from '../model/drafts.js';
 import type { History } from '../model/history.js';
 import { posts } from '../model/posts.js';
 import { chatName, mayWriteIn, profiles, summaryOf } from '../names.js';
@@ -222,6 +223,7 @@ function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: 
 export function ChatView({ id, tab }: { id: number; tab: string }) {
   useSignal(chats);
   const state = useCell(connected);
+  const isReady = useCell(areDraftsRestored);
   const chat = chats.byId.get(id);
   const [failure, setFailure] = useState('');
   const isMissing = !chat;
@@ -233,7 +235,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
       });
   }, [id, isMissing]);
   // Loads the messages only when the stream is open. Otherwise messages that arrive in between would be missing.
-  if (!chat || state === 'connecting')
+  if (!chat || state === 'connecting' || !isReady)
     return failure ? (
       <Outside id={id} text={failure} />
     ) : (
