@@ -116,7 +116,6 @@ test('the grid of an album with 2 to 10 items has no empty cell at any width fro
       expect(beyond).toBeLessThanOrEqual(0);
     }
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an album without a caption shows its time on the pictures, with no empty strip below them', async () => {
@@ -136,7 +135,6 @@ test('an album without a caption shows its time on the pictures, with no empty s
   await expect
     .poll(async () => (await bottom(album.getByRole('time'))) - (await bottom(grid)))
     .toBeLessThan(0);
-  await page.context().close();
 });
 
 test('in a channel, an album is one post with one set of reactions, and the chat shows the same set', async () => {
@@ -166,7 +164,6 @@ test('in a channel, an album is one post with one set of reactions, and the chat
   await message.getByRole('button', { name: '❤', pressed: true }).waitFor();
   await expect.poll(() => message.getByRole('button', { name: 'Open the picture' }).count()).toBe(4);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an album is shown when all of it is loaded, even if it begins on an older page of history', async () => {
@@ -198,7 +195,6 @@ test('an album is shown when all of it is loaded, even if it begins on an older 
     .toBe(4);
   await albumsOf(page).getByRole('button', { name: 'Open the picture' }).first().waitFor();
   expect(await log.locator(`[data-id="${ids[0]}"]`).count()).toBe(1);
-  await page.context().close();
 });
 
 test('files and sounds of an album form one list, with each caption below its own file', async () => {
@@ -212,7 +208,6 @@ test('files and sounds of an album form one list, with each caption below its ow
   const lines = (await papers.innerText()).split('\n').filter((line) => /document|page/.test(line));
   expect(lines).toEqual(['document 1', 'First page', 'document 2', 'document 3', 'Last page']);
   expect(await papers.getByRole('time').count()).toBe(1);
-  await page.context().close();
 });
 
 test('a person replies to, pins, forwards or deletes an album as a whole', async () => {
@@ -246,5 +241,4 @@ test('a person replies to, pins, forwards or deletes an album as a whole', async
     .poll(async () => (await idsIn(group)).filter((id) => before.includes(id) || ids.includes(id)))
     .toEqual(before);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

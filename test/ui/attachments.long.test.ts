@@ -129,7 +129,6 @@ test('chosen pictures are shown in a tray, can be removed, and are sent as one a
   await expect.poll(urls).toBe(0);
   expect(await field(page).inputValue()).toBe('');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('text and files of several kinds are sent in the order in which the person wrote and chose them', async () => {
@@ -146,7 +145,6 @@ test('text and files of several kinds are sent in the order in which the person 
     ...Array(4).fill(undefined),
   ]);
   expect(sent[2]?.media_group_id).toBe(sent[3]?.media_group_id);
-  await page.context().close();
 });
 
 test('Escape empties the tray, and the next message has no files', async () => {
@@ -157,7 +155,6 @@ test('Escape empties the tray, and the next message has no files', async () => {
   await tray(page).waitFor({ state: 'detached' });
   await send(page, 'only text');
   await expect.poll(() => contentOf(chat)).toEqual(['only text']);
-  await page.context().close();
 });
 
 /** Dispatches an event that carries files, as a browser does for files from outside of the page. */
@@ -199,7 +196,6 @@ test('files can be dropped only on the open chat, which then shows a drop zone',
   await expect.poll(() => tray(page).getByRole('listitem').count()).toBe(2);
   await send(page);
   await expect.poll(() => contentOf(chat)).toEqual(['a.txt', 'b.txt']);
-  await page.context().close();
 });
 
 test('a pasted picture is attached, but a picture that belongs to pasted text is not', async () => {
@@ -219,7 +215,6 @@ test('a pasted picture is attached, but a picture that belongs to pasted text is
   await expect.poll(() => tray(page).getByRole('listitem').count()).toBe(2);
   await send(page);
   await expect.poll(() => contentOf(chat)).toEqual([61, 'b.txt']);
-  await page.context().close();
 });
 
 test('an upload shows the bytes of each file, can be cancelled, and can be sent again', async () => {
@@ -248,7 +243,6 @@ test('an upload shows the bytes of each file, can be cancelled, and can be sent 
   await expect.poll(() => contentOf(chat)).toEqual(['meanwhile', 'one.txt', 'two.txt']);
   await expect.poll(() => log(page).getByRole('alert').count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an upload stays visible while the messages of an earlier album arrive', async () => {
@@ -262,7 +256,6 @@ test('an upload stays visible while the messages of an earlier album arrive', as
   expect(await log(page).getByRole('progressbar').count()).toBe(1);
   await speedUp();
   await expect.poll(() => contentOf(chat)).toEqual([61, 62, 'slow.txt']);
-  await page.context().close();
 });
 
 test('a refused upload shows the reason, delays the files sent with it, and can be changed in the tray', async () => {
@@ -288,7 +281,6 @@ test('a refused upload shows the reason, delays the files sent with it, and can 
     caption: 'the answer',
     reply_to_message: { text: 'question' },
   });
-  await page.context().close();
 });
 
 test('when a refused upload is sent again, the files sent with it follow', async () => {
@@ -304,7 +296,6 @@ test('when a refused upload is sent again, the files sent with it follow', async
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await alerts.getByRole('button', { name: 'Try again' }).last().click();
   await expect.poll(() => contentOf(chat)).toEqual([61, 'a.txt']);
-  await page.context().close();
 });
 
 test('files beyond the limits are refused, the error names the limit, and nothing is uploaded', async () => {
@@ -341,7 +332,6 @@ test('files beyond the limits are refused, the error names the limit, and nothin
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await log(page).getByRole('button', { name: 'Try again' }).click();
   await expect.poll(() => contentOf(chat)).toEqual(['a.txt']);
-  await page.context().close();
 });
 
 test('an unsent picture is sent even if an earlier version of the application stored it', async () => {
@@ -366,5 +356,4 @@ test('an unsent picture is sent even if an earlier version of the application st
   await page.reload();
   await expect.poll(() => contentOf(chat)).toEqual([61]);
   expect((await sentTo(chat))[0]?.caption).toBe('old');
-  await page.context().close();
 });

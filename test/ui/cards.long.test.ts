@@ -56,7 +56,6 @@ test('a button that replaces a pressed button does not look pressed', async () =
     expect([width, (height ?? 0) / (line ?? 1)]).toEqual([width, expect.closeTo(1, 0)]);
   }
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the card of a live location shows each move and the end of the location', async () => {
@@ -80,7 +79,6 @@ test('the card of a live location shows each move and the end of the location', 
   await page.reload();
   await card(/^Live location ended 52.52000, 13.40500$/).waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a die is shown large, and a video note is shown as a circle', async () => {
@@ -96,7 +94,6 @@ test('a die is shown large, and a video note is shown as a circle', async () => 
   expect(await note.boundingBox()).toMatchObject({ width: 240, height: 240 });
   await page.getByRole('navigation').getByText(title).first().waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the menu button of a bot opens a Web App that knows the person', async () => {
@@ -121,7 +118,6 @@ test('the menu button of a bot opens a Web App that knows the person', async () 
   await page.getByRole('dialog').getByRole('button', { name: 'Open', exact: true }).click();
   await page.frameLocator('iframe').getByText(`Hello ${alice.id}`).waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
   await bot.api.setChatMenuButton({ chat_id: alice.id });
 });
 
@@ -137,7 +133,6 @@ test('a thumbnail is shown for a video that is not loaded', async () => {
     await expect.poll(() => image.evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(320);
   }
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('each dangerous action asks for confirmation', async () => {
@@ -163,7 +158,6 @@ test('each dangerous action asks for confirmation', async () => {
   await search.press('Enter');
   await page.getByText('Nobody has the name').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a forwarded message names the original sender', async () => {
@@ -200,7 +194,6 @@ test('a forwarded message names the original sender', async () => {
   await a.getByRole('menuitem', { name: 'Reply' }).waitFor();
   expect(await a.getByRole('menuitem', { name: 'Forward' }).count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await Promise.all([a.context().close(), b.context().close()]);
 });
 
 test('in the Armenian interface, Armenian words find emoji', async () => {
@@ -223,7 +216,6 @@ test('in the Armenian interface, Armenian words find emoji', async () => {
   await dialog.getByRole('alert').getByText('Այս օգտանունը զբաղված է։').waitFor();
   await resultOf(service.app(bob, 'PATCH', '/api/me', { language_code: 'en' }));
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the settings show the size of the stored files', async () => {
@@ -232,7 +224,6 @@ test('the settings show the size of the stored files', async () => {
   const page = await world.open(eve, '#/settings');
   const card = page.locator('.card', { hasText: 'Files stored by you and your bots' });
   await expect.poll(() => card.textContent()).toMatch(/0 B \/ 100 GB$/);
-  await page.context().close();
 });
 
 test('the chat list loads more pages while a person scrolls or searches', async () => {
@@ -256,5 +247,4 @@ test('the chat list loads more pages while a person scrolls or searches', async 
   await page.reload();
   await page.getByRole('searchbox').fill('The very');
   await page.locator('.chat-row', { hasText: 'The very first' }).waitFor();
-  await page.context().close();
 });

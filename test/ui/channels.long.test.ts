@@ -40,7 +40,6 @@ test('people who have not joined see the posts of a public channel, and only adm
   await dialog.getByText('All about boats').waitFor();
   expect(await dialog.getByRole('listitem').count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a private channel shows nothing to a person who has not joined', async () => {
@@ -48,7 +47,6 @@ test('a private channel shows nothing to a person who has not joined', async () 
   const page = await world.open(bob, `#/chat/${channel}`);
   await page.getByText('You are not in this chat yet.').waitFor();
   expect(await page.getByText('Secret').count()).toBe(0);
-  await page.context().close();
 });
 
 test('a deleted message disappears from the page of posts', async () => {
@@ -63,5 +61,4 @@ test('a deleted message disappears from the page of posts', async () => {
   await page.getByText('High at noon').waitFor({ state: 'detached' });
   await page.getByRole('article').getByText('Low at six').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

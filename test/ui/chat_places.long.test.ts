@@ -58,7 +58,6 @@ test('a pinned chat is at the top of the list in every window of the person, unt
   await app('DELETE', 'Buoy', 'list_pin');
   for (const window of [page, other]) await firstRows(window, 'Compass');
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, other].map((window) => window.context().close()));
 });
 
 test('the person learns why a sixth chat cannot be pinned', async () => {
@@ -70,7 +69,6 @@ test('the person learns why a sixth chat cannot be pinned', async () => {
   await page.getByText('You can’t pin more chats. Unpin one first.').waitFor();
   await firstRows(page, ...[...pinned].reverse());
   for (const title of pinned) await app('DELETE', title, 'list_pin');
-  await page.context().close();
 });
 
 test('a chat can be archived, found and brought back with the keyboard', async () => {
@@ -101,7 +99,6 @@ test('a chat can be archived, found and brought back with the keyboard', async (
   await row(page, 'Deck').waitFor();
   expect(await archiveRow(page).count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a message brings an archived chat back in every window, and a muted chat stays in the archive', async () => {
@@ -131,7 +128,6 @@ test('a message brings an archived chat back in every window, and a muted chat s
   await row(other, 'Flag').waitFor();
   await app('DELETE', 'Flag', 'mute');
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, other].map((window) => window.context().close()));
 });
 
 test('on a phone, the Back link of an archived chat leads to the archive', async () => {
@@ -156,5 +152,4 @@ test('on a phone, the Back link of an archived chat leads to the archive', async
   await firstRows(page, 'Gale');
   await app('DELETE', 'Gale', 'list_pin');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -70,7 +70,6 @@ test('a search in the documentation finds a method by its name, with samples in 
     await page.getByRole('menuitem', { name: to, exact: true }).filter({ visible: true }).click();
     await expect.poll(() => panel.innerText()).toContain(text);
   }
-  await page.context().close();
 });
 
 test('the API reference lists each method once', async () => {
@@ -83,7 +82,6 @@ test('the API reference lists each method once', async () => {
   await page.getByText('webhook-signature').first().waitFor();
   await page.goto(`${base}/docs/reference#/apistream/appgetstream`);
   await page.getByText('post_reactions').first().waitFor();
-  await page.context().close();
 });
 
 test('the documentation follows the light or dark mode of the system, until a person chooses one', async () => {
@@ -98,7 +96,6 @@ test('the documentation follows the light or dark mode of the system, until a pe
   await page.getByTestId('color-mode-switcher').click();
   await expect.poll(async () => Math.max(...((await background(page)) ?? []))).toBeLessThan(80);
   await shot(page, 'reference-dark');
-  await page.context().close();
 });
 
 test('the pages of the documentation do not scroll sideways at a width of 390 px', async () => {

@@ -45,7 +45,6 @@ test('a group shows who is typing, until the message arrives or some seconds hav
   await expect.poll(() => subtitle(page).textContent()).toBe('Carol and Dave are typing…');
   await expect.poll(() => subtitle(page).textContent()).toBe('Members: 4');
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, other].map((window) => window.context().close()));
 });
 
 test('a chat of two people shows what the other person is doing', async () => {
@@ -60,5 +59,4 @@ test('a chat of two people shows what the other person is doing', async () => {
     await show(bob, id, action);
     await expect.poll(() => subtitle(page).textContent()).toBe(text);
   }
-  await page.context().close();
 });

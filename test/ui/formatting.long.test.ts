@@ -81,7 +81,6 @@ test('the buttons above the text field format the selected text, and the change 
   expect(await page.getByRole('log').locator('strong').last().textContent()).toBe('two');
   expect(await toolbarOf(page).count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('keyboard shortcuts format the selected text, and Ctrl+K finds a chat if nothing is selected', async () => {
@@ -113,7 +112,6 @@ test('keyboard shortcuts format the selected text, and Ctrl+K finds a chat if no
   const list = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await list.getByText('Ctrl+Shift+X').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the toolbar works with the keyboard alone', async () => {
@@ -141,7 +139,6 @@ test('the toolbar works with the keyboard alone', async () => {
   expect(await focused()).toBe('Message');
   await page.getByRole('searchbox').first().focus();
   await toolbarOf(page).waitFor({ state: 'detached' });
-  await page.context().close();
 });
 
 test('the text field shows the marks of an edited message, and the message keeps its formatting', async () => {
@@ -169,7 +166,6 @@ test('the text field shows the marks of an edited message, and the message keeps
   expect(edited.text).toBe('one two and let a = 1 and more');
   expect(edited.entities).toEqual([...entities, { type: 'italic', offset: 26, length: 4 }]);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an unsent formatted message is shown formatted, and returns to the field with its marks', async () => {
@@ -187,7 +183,6 @@ test('an unsent formatted message is shown formatted, and returns to the field w
   await holds(page, 'a **b** c');
   await fieldOf(page).fill('');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
-  await page.context().close();
 });
 
 test('the caption of a picture keeps its formatting', async () => {
@@ -204,7 +199,6 @@ test('the caption of a picture keeps its formatting', async () => {
   const newest = async () => (await itemsOf(world.service.app(alice, 'GET', `${path()}?limit=1`)))[0];
   await expect.poll(async () => (await newest()).caption).toBe('a b');
   expect((await newest()).caption_entities).toEqual([{ type: 'italic', offset: 2, length: 1 }]);
-  await page.context().close();
 });
 
 test('typing `@` lists members, and a member can be chosen with the keyboard', async () => {
@@ -241,7 +235,6 @@ test('typing `@` lists members, and a member can be chosen with the keyboard', a
   await page.keyboard.press('Enter');
   await sent(`hi @${bob.username} and @${bot.username} @nobody_at_all`);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a code block shows its language, and a button copies the code', async () => {
@@ -254,7 +247,6 @@ test('a code block shows its language, and a button copies the code', async () =
   await block.getByRole('button', { name: 'Copy code' }).click();
   await page.getByRole('status').getByText('Copied').waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(code);
-  await page.context().close();
 });
 
 test.each([
@@ -288,6 +280,5 @@ test.each([
     for (const part of ['.suggestions', '.code-block']) expect(await violations(page, part)).toEqual([]);
     await fits('.suggestions');
     await fits('.code-block');
-    await page.context().close();
   },
 );

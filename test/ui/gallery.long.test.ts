@@ -17,11 +17,11 @@ import { en } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
 import { later } from '../../src/web/client/words/later.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
-import { itemsOf, resultOf, type TestUser } from '../support/service.js';
+import { resultOf } from '../support/service.js';
 import { fillGallery, type Gallery, pageOf } from './gallery.js';
 import { enter, type Scene, scenesOf } from './scenes.js';
 import { areComparable, differing, drawingOf, keep, type Shot, sheetOf } from './screens.js';
-import { startPages, startWorld, type World } from './world.js';
+import { separateTests, startPages, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 2_400_000, hookTimeout: 120_000 });
 
@@ -58,6 +58,7 @@ beforeAll(async () => {
   );
   writeFileSync(demo, JSON.stringify({ users }));
 });
+separateTests(() => world);
 afterAll(async () => {
   await gallery?.close();
   await world?.stop();
@@ -178,15 +179,8 @@ async function lasting(read: () => Promise<string[]>): Promise<string[]> {
 
 const wanted = (scene: Scene) => !only || only.includes(scene.name);
 
-/** Removes the texts that earlier windows have not sent. */
-async function removeDrafts(user: TestUser): Promise<void> {
-  for (const { chat_id } of await itemsOf(world.service.app(user, 'GET', '/api/me/drafts?limit=100')))
-    await resultOf(world.service.app(user, 'DELETE', `/api/me/drafts/${chat_id}`));
-}
-
 async function windows(code: string, colorScheme: 'light' | 'dark') {
   const { alice, newcomer } = gallery;
-  for (const user of [alice, newcomer]) await removeDrafts(user);
   const options = { locale: code, colorScheme, bypassCSP: true, viewport: sizes[1440] };
   for (const user of [alice, newcomer])
     await resultOf(world.service.app(user, 'PATCH', '/api/me', { language_code: 'en' }));
@@ -200,7 +194,6 @@ async function windows(code: string, colorScheme: 'light' | 'dark') {
   return {
     of: ({ who }: Scene) => (who === null ? open[''] : open[who ?? 'alice']),
     all: Object.values(open),
-    close: () => Promise.all(Object.values(open).map((page) => page.context().close())),
   };
 }
 
@@ -268,7 +261,6 @@ test.each([
       if (code === 'en' && !scene.varies)
         wrong.push(...(await compare(`${scene.name}-${look}`, shots, drawing)));
     }
-    await pages.close();
     world.faults();
     expect(wrong).toEqual([]);
   },

@@ -34,7 +34,6 @@ test('when a person opens a page, the page gets the focus, so that Tab does not 
   await page.keyboard.press('Tab');
   await page.locator('main :focus').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test.each(['Escape', 'Tab', 'Enter'])(
@@ -53,7 +52,6 @@ test.each(['Escape', 'Tab', 'Enter'])(
     await field.waitFor({ state: 'detached' });
     await expect.poll(() => add.evaluate((button) => button === document.activeElement)).toBe(true);
     expect(world.faults()).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -70,7 +68,6 @@ test('a public channel cannot be created without a username', async () => {
   await dialog.getByRole('textbox', { name: 'Username' }).fill('harbour_news');
   await create.click();
   await page.getByRole('button', { name: 'About Harbour news' }).waitFor();
-  await page.context().close();
 });
 
 test('the text field keeps its whole text in sight when the window becomes narrower', async () => {
@@ -79,7 +76,6 @@ test('the text field keeps its whole text in sight when the window becomes narro
   await field.fill('A text that needs one line in a wide window, and several lines in a narrow one.');
   await page.setViewportSize({ width: 320, height: 640 });
   await expect.poll(() => field.evaluate((area) => area.scrollHeight - area.clientHeight)).toBe(0);
-  await page.context().close();
 });
 
 test('the focus stays in the list of chats when a person archives, pins and unpins chats', async () => {
@@ -121,5 +117,4 @@ test('the focus stays in the list of chats when a person archives, pins and unpi
   await expect.poll(shown).toEqual([]);
   await expect.poll(focused).toBe('#/archive');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -5,7 +5,7 @@
 import type { CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { separateTests, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
@@ -61,6 +61,7 @@ beforeAll(async () => {
     last = made.at(-1)?.message_id as number;
   }
 });
+separateTests(() => world);
 afterAll(() => world?.stop());
 
 const drawn = (page: Page): Promise<number[]> =>
@@ -189,7 +190,6 @@ test('a person can scroll through a chat of 100,000 messages and back, by wheel 
   expect(tasks.filter((ms) => ms > long_task_ms_max).length).toBeLessThanOrEqual(long_tasks_max);
   expect(after - before).toBeLessThan(heap_growth_bytes_max);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the page draws frames while a person scrolls through 5,000 messages', async () => {
@@ -208,5 +208,4 @@ test('the page draws frames while a person scrolls through 5,000 messages', asyn
   // The figures depend on the machine, so the test only checks that the page draws all rows.
   holdRows(await drawn(page));
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

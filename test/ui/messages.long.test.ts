@@ -39,7 +39,6 @@ test('the emoji search shows the emoji with the exact name first', async () => {
   await page.keyboard.press('Enter');
   await expect.poll(() => page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('🔥');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('right-to-left text is aligned to the right, and messages of others in a group have an avatar', async () => {
@@ -68,7 +67,6 @@ test('right-to-left text is aligned to the right, and messages of others in a gr
   );
   expect(first?.x).toBe(second?.x);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('on a phone, a long press opens the menu of a message, and messages show no menu button', async () => {
@@ -87,7 +85,6 @@ test('on a phone, a long press opens the menu of a message, and messages show no
   await page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
   await session.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
   await page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
-  await page.context().close();
 });
 
 test('after a transfer, a note at the bottom of the page names the bot and its new owner', async () => {
@@ -101,7 +98,6 @@ test('after a transfer, a note at the bottom of the page names the bot and its n
   // Reads the position of the note in the step that waits for the note, because the note disappears after some seconds.
   expect((await note.boundingBox())?.y).toBeGreaterThan(400);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an unsent reply is stored in the browser without the contents of the quoted message', async () => {
@@ -132,7 +128,6 @@ test('an unsent reply is stored in the browser without the contents of the quote
   await page.reload();
   const sent = page.getByRole('log').locator('article').filter({ hasText: 'understood' });
   await sent.getByText('a secret of bob').waitFor();
-  await page.context().close();
 });
 
 test('suggestions and the drop zone are left out if their code cannot be loaded', async () => {
@@ -145,7 +140,6 @@ test('suggestions and the drop zone are left out if their code cannot be loaded'
   await page.reload();
   await expect.poll(() => refused.length).toBe(2);
   expect(await page.getByRole('alert').count()).toBe(0);
-  await page.context().close();
 });
 
 test('if the code of a page cannot be loaded, the page shows a button that loads the code again', async () => {
@@ -160,5 +154,4 @@ test('if the code of a page cannot be loaded, the page shows a button that loads
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByRole('button', { name: 'Sign out' }).waitFor();
-  await page.context().close();
 });

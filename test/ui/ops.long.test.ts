@@ -11,7 +11,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ageQueue } from '../support/queues.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startHook, startWorld, type World } from './world.js';
+import { separateTests, startHook, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -48,6 +48,7 @@ beforeAll(async () => {
   await resultOf(service.bot(bot, 'setWebhook', hook.settings));
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'waits' }));
 });
+separateTests(() => world);
 afterAll(async () => {
   await world?.stop();
   await hook?.close();
@@ -96,7 +97,6 @@ test.each(['light', 'dark'] as const)(
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel("Operator's token").waitFor();
     expect(await violations(page)).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -134,7 +134,6 @@ test.each(['light', 'dark'] as const)(
     await page.getByRole('link', { name: `@${owner.username}` }).click();
     await headings(`@${owner.username}`);
     expect(await page.content()).not.toContain(world.service.adminToken);
-    await page.context().close();
   },
 );
 
@@ -167,7 +166,6 @@ test('with the keyboard alone, an operator finds a bot, suspends the bot and end
     .getByRole('link', { name: `@${bot.username}` })
     .waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('if two queues of a bot have the same outcome, the page of the bot shows the outcome twice', async () => {
@@ -190,7 +188,6 @@ test('if two queues of a bot have the same outcome, the page of the bot shows th
   await rows.nth(1).waitFor();
   const counts = (await rows.allTextContents()).map((text) => /bad gateway(\d)/.exec(text)?.[1]);
   expect(counts).toEqual([undefined, '3', '2']);
-  await page.context().close();
 });
 
 test('if a bot does not exist, its page shows an error and a link back', async () => {
@@ -199,7 +196,6 @@ test('if a bot does not exist, its page shows an error and a link back', async (
   await page.getByText('Not Found: bot not found').waitFor();
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.getByRole('rowheader', { name: /^front/ }).waitFor();
-  await page.context().close();
 });
 
 test('an operator reserves and releases a username, and sees both calls in the audit log', async () => {
@@ -248,7 +244,6 @@ test('an operator reserves and releases a username, and sees both calls in the a
     .getByRole('row', { name: /^POST users.*404/ })
     .first()
     .waitFor();
-  await page.context().close();
 });
 
 test('while figures change, the rows of a table keep their order until a person clicks a column header', async () => {
@@ -273,7 +268,6 @@ test('while figures change, the rows of a table keep their order until a person 
   await head.press('Enter');
   await expect.poll(async () => (await names())[0]).toBe('getWebhookInfo');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the charts show the values of any point to the pointer and to the keyboard', async () => {
@@ -300,7 +294,6 @@ test('the charts show the values of any point to the pointer and to the keyboard
   await expect
     .poll(() => outcomes.getAttribute('aria-valuetext'))
     .toMatch(/: delivered [\d.]+ \/s, 5xx [<\d.]+ \/s$/);
-  await page.context().close();
 });
 
 test('the page of operators loads the whole history once, and then loads only new points', async () => {
@@ -318,7 +311,6 @@ test('the page of operators loads the whole history once, and then loads only ne
   const [first, ...later] = queries.map((query) => query.replace(/=\d+$/, '=time'));
   expect(first).toBe('?range=1h');
   expect(new Set(later)).toEqual(new Set(['?range=1h&after_ms=time']));
-  await page.context().close();
 });
 
 test('an operator can select a longer range, whose figures come from Prometheus', async () => {
@@ -337,7 +329,6 @@ test('an operator can select a longer range, whose figures come from Prometheus'
   await page.getByText('Service Unavailable: retry after 1').waitFor();
   await range.selectOption('1 hour');
   await page.getByText('a point every 5 s').waitFor();
-  await page.context().close();
 });
 
 test("while no front or no Redis is available, the operators' page keeps its content and shows an error", async () => {
@@ -353,5 +344,4 @@ test("while no front or no Redis is available, the operators' page keeps its con
   process.kill(pid, 'SIGCONT');
   await page.getByText('Redis does not answer').waitFor({ state: 'detached' });
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { shownMessages, startWorld, type World } from './world.js';
+import { separateTests, shownMessages, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -26,6 +26,7 @@ beforeAll(async () => {
   bot = await service.newBot(alice, 'helper');
   await service.openChat(alice, bot);
 });
+separateTests(() => world);
 afterAll(() => world?.stop());
 
 const send = (text: string, more: object = {}) =>
@@ -61,7 +62,6 @@ test('the application shows markup in names, texts, addresses and file names as 
   expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
   expect(await log.locator('img[src="x"], script').count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the content security policy blocks injected scripts, markup and other origins', async () => {
@@ -100,7 +100,6 @@ test('the content security policy blocks injected scripts, markup and other orig
   expect(did.blocked.join(' ')).toMatch(/trusted-types|script-src/);
   expect(did.blocked).toContain('connect-src');
   world.faults();
-  await page.context().close();
 });
 
 test(`a chat shows its full history again after ${cut_ms / 1000} s without the event stream, while messages arrive`, async () => {
@@ -158,7 +157,6 @@ test(`a chat shows its full history again after ${cut_ms / 1000} s without the e
   const shown = await shownMessages(page);
   expect(truth.size).toBeGreaterThan(40);
   expect([...shown].sort(([a], [b]) => a - b)).toEqual([...truth].sort(([a], [b]) => a - b));
-  await page.context().close();
 });
 
 async function send1(from: TestBot): Promise<string> {
@@ -189,7 +187,6 @@ test('messages written offline are sent automatically, once and in order, after 
       .reverse();
   await expect.poll(mine, { timeout: 30_000 }).toEqual(['adrift one', 'adrift two']);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a username typed into the search field of the chat list is also searched outside the list', async () => {
@@ -214,7 +211,6 @@ test('a username typed into the search field of the chat list is also searched o
   await page.keyboard.press('Escape');
   await expect.poll(() => rows.count()).toBeGreaterThan(2);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a person creates a bot, edits its texts, renews its token and transfers it', async () => {
@@ -262,7 +258,6 @@ test('a person creates a bot, edits its texts, renews its token and transfers it
   const his = await world.open(bob, '#/bots');
   await his.getByRole('link', { name: /Maker/ }).waitFor();
   expect(world.faults()).toEqual([]);
-  await Promise.all([page.context().close(), his.context().close()]);
 });
 
 test('an avatar and a start picture are cropped in a dialog and stored at their fixed sizes', async () => {
@@ -287,7 +282,6 @@ test('an avatar and a start picture are cropped in a dialog and stored at their 
     expect(picture).toMatchObject({ width, height });
   }
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 describe('axe finds no serious fault on the pages of the application', () => {
@@ -348,7 +342,6 @@ describe('axe finds no serious fault on the pages of the application', () => {
           expect(await serious(page), `${path} at ${viewport.width}`).toEqual([]);
         }
       }
-      await page.context().close();
     },
   );
 });

@@ -63,7 +63,6 @@ test('people open their chat from the new-chat dialog and write to each other', 
   await page.locator('.message', { hasText: 'Hello Alice' }).waitFor();
   await shot(page, 'chat');
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, other].map((window) => window.context().close()));
 });
 
 test('the search finds a person by username, and the page of the person opens the chat', async () => {
@@ -75,7 +74,6 @@ test('the search finds a person by username, and the page of the person opens th
   await button(page, 'Write a message').click();
   await composer(page).waitFor();
   expect(page.url()).toContain(`#/chat/${await openChat()}`);
-  await page.context().close();
 });
 
 test('the members of a group link to the pages of people', async () => {
@@ -85,7 +83,6 @@ test('the members of a group link to the pages of people', async () => {
   await page.getByRole('dialog').getByRole('link', { name: 'Bob' }).click();
   await button(page, 'Write a message').click();
   await composer(page).waitFor();
-  await page.context().close();
 });
 
 test('after one person blocks another, neither can write until the block ends', async () => {
@@ -114,7 +111,6 @@ test('after one person blocks another, neither can write until the block ends', 
   await other.getByText('You have blocked nobody.').waitFor();
   await composer(page).waitFor();
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, other].map((window) => window.context().close()));
 });
 
 test('a person changes their name and avatar, and other windows show both', async () => {
@@ -163,7 +159,6 @@ test('a person changes their name and avatar, and other windows show both', asyn
   await button(page, 'Save').click();
   await message.getByText('Alicia', { exact: true }).waitFor();
   expect(world.faults()).toEqual([]);
-  await Promise.all([page, own, other].map((window) => window.context().close()));
 });
 
 test('a person chooses who may start a chat with them', async () => {
@@ -177,5 +172,4 @@ test('a person chooses who may start a chat with them', async () => {
   await shot(page, 'settings');
   await button(other, 'Write a message').click();
   await other.getByText('You can’t write to this person.').waitFor();
-  await Promise.all([page, other].map((window) => window.context().close()));
 });

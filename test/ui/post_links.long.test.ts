@@ -51,7 +51,6 @@ test('a reader without an account and without scripts reads a post of a public c
   await page.goto(url);
   await article(page, 'High water at noon').waitFor();
   expect(await page.title()).toBe('Tides');
-  await page.context().close();
 });
 
 test('a reader who signs in sees the post in the application', async () => {
@@ -66,7 +65,6 @@ test('a reader who signs in sees the post in the application', async () => {
   await page.getByRole('link', { name: 'Open channel' }).click();
   await page.getByRole('button', { name: 'Join' }).waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('“Copy link” copies an address that opens the post in a browser that is signed in', async () => {
@@ -88,7 +86,6 @@ test('“Copy link” copies an address that opens the post in a browser that is
   await tab.getByRole('link', { name: 'Open channel' }).click();
   await tab.getByRole('log').getByText('Spring tide').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('only a member sees a post of a private channel', async () => {
@@ -108,7 +105,6 @@ test('only a member sees a post of a private channel', async () => {
   await reader.getByRole('button', { name: 'Sign in', exact: true }).click();
   await article(reader, 'Wreck at the pier').waitFor();
   expect(world.faults()).toEqual([]);
-  for (const page of [member, stranger, reader]) await page.context().close();
 });
 
 test('the list of people who reacted has a tab for each emoji', async () => {
@@ -132,7 +128,6 @@ test('the list of people who reacted has a tab for each emoji', async () => {
   await dialog.getByRole('button', { name: 'All, 3' }).click();
   await expect.poll(names).toEqual(['alice', 'bob', 'bob']);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('hovering over the reaction button or holding the button down shows the emoji that people use most', async () => {
@@ -166,5 +161,4 @@ test('hovering over the reaction button or holding the button down shows the emo
   await phone.getByRole('button', { name: '🔥, 1' }).waitFor();
   expect(await phone.locator('.emoji-panel').count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await phone.context().close();
 });

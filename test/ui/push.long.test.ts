@@ -6,7 +6,7 @@ import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type Browser, makeBrowser } from '../push/browser.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { separateTests, startWorld, type World } from './world.js';
 
 // A busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
@@ -24,6 +24,7 @@ beforeAll(async () => {
   bot = await world.service.newBot(alice, 'news');
   await world.service.openChat(alice, bot);
 });
+separateTests(() => world);
 afterAll(() => world?.stop());
 
 const open = (path: string, permissions: string[] = []) => world.open(alice, path, { permissions });
@@ -46,7 +47,6 @@ test('the chat list shows that a chat is muted', async () => {
   await about.getByRole('button', { name: 'Unmute' }).click();
   await expect.poll(() => mark.count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the notification switch asks the browser for permission only on a click', async () => {
@@ -70,7 +70,6 @@ test('the notification switch asks the browser for permission only on a click', 
   await expect.poll(asked).toBe('asked');
   await expect.poll(() => control.isChecked()).toBe(false);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 /** The subscription that a push service would create. The test browser cannot reach a push service. */
@@ -115,7 +114,6 @@ test('a person who turns notifications on gets notifications until the person tu
   await page.getByLabel('Your token').waitFor();
   await expect.poll(count).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 /** Returns the service worker of a page, and a function that delivers a push message to it. */
@@ -183,7 +181,6 @@ test('the service worker shows a notification for the latest message in a chat, 
     { chat_id: -5, message_id: 4, body: 'of another' },
   ).toEqual([['news', 'of another', 'chat--5']]);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a window in the background does not suppress notifications', async () => {
@@ -211,5 +208,4 @@ test('a window in the background does not suppress notifications', async () => {
   await page.getByRole('log').getByText('In sight again').waitFor();
   expect(await page.getByRole('log').getByText('While hidden').count()).toBe(1);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -79,7 +79,6 @@ test('a reply keyboard below the composer survives a reload, and a press sends t
   expect(await keysOf(page).count()).toBe(0);
   expect(await fieldOf(page).getAttribute('placeholder')).toBe('Message');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a one-time keyboard closes after a press and can be opened again, and a persistent keyboard cannot be closed', async () => {
@@ -98,7 +97,6 @@ test('a one-time keyboard closes after a press and can be opened again, and a pe
   expect(await page.getByRole('button', { name: 'Hide the bot’s keyboard' }).count()).toBe(0);
   await resultOf(world.service.bot(bot, 'deleteMessage', { chat_id: alice.id, message_id }));
   await keysOf(page).waitFor({ state: 'detached' });
-  await page.context().close();
 });
 
 test('a forced reply opens the reply field once per page load, until the person has replied', async () => {
@@ -119,7 +117,6 @@ test('a forced reply opens the reply field once per page load, until the person 
   // If the reload cut off the answer to the reply, the reply is sent again. For a moment, the reply is shown twice.
   await expect.poll(() => page.getByRole('log').getByText('Alice', { exact: true }).count()).toBe(1);
   expect(await context.count()).toBe(0);
-  await page.context().close();
 });
 
 test('a keyboard is shown even if it arrives while the chat is still loading an earlier keyboard', async () => {
@@ -144,7 +141,6 @@ test('a keyboard is shown even if it arrives while the chat is still loading an 
   await page.getByRole('log').getByText('Late keys').waitFor();
   answer();
   await keysOf(page).getByRole('button', { name: 'Late' }).waitFor();
-  await page.context().close();
 });
 
 test('in a group, only the mentioned person sees a selective keyboard, and a press on it replies to the message with the keyboard', async () => {
@@ -160,5 +156,4 @@ test('in a group, only the mentioned person sees a selective keyboard, and a pre
   await a.getByRole('log').getByText('Salad').waitFor();
   expect(await keysOf(a).count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await Promise.all([a, b].map((page) => page.context().close()));
 });

@@ -87,7 +87,6 @@ test('an author schedules the text of the composer, and changes, publishes and d
   await page.getByRole('log').getByText('The second post').waitFor();
   expect(await listed()).toEqual([]);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the list of scheduled posts follows changes in other windows', async () => {
@@ -99,7 +98,6 @@ test('the list of scheduled posts follows changes in other windows', async () =>
   await dialog(page).getByText('From elsewhere').waitFor();
   await app('DELETE', `${path}/${id}`);
   await dialog(page).getByText('There are no scheduled posts.').waitFor();
-  await page.context().close();
 });
 
 test('an author schedules a photo with a caption and a document without a caption, and both are published', async () => {
@@ -154,5 +152,4 @@ test('an author schedules a photo with a caption and a document without a captio
   await page.getByRole('log').getByRole('button', { name: 'Open the picture' }).waitFor();
   await page.getByRole('log').getByText('paper.txt').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

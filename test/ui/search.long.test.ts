@@ -57,7 +57,6 @@ test('a search in the chat list shows chats and messages in separate groups, and
   await found(page).click();
   await expect.poll(() => bubble(page).isVisible()).toBe(true);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the search results of the chat list can be reached with the keyboard', async () => {
@@ -68,13 +67,11 @@ test('the search results of the chat list can be reached with the keyboard', asy
   await found(page).focus();
   await page.keyboard.press('Enter');
   await bubble(page).waitFor();
-  await page.context().close();
 });
 
 test('a link to a message opens the chat at the message', async () => {
   const page = await world.open(alice, `#/chat/${group}/${target}`);
   await expect.poll(() => bubble(page).isVisible()).toBe(true);
-  await page.context().close();
 });
 
 test('a search in a chat jumps to the found messages, and Escape ends the search', async () => {
@@ -96,5 +93,4 @@ test('a search in a chat jumps to the found messages, and Escape ends the search
   await field.press('Escape');
   await expect.poll(() => field.count()).toBe(0);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -46,7 +46,6 @@ test('Ctrl+K opens a list of all chats, and typing, the arrow keys and Enter cho
   await dialog.waitFor({ state: 'detached' });
   expect(openChat(page)).toBe(`#/chat/${harbour}`);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a question mark outside of text fields opens the list of shortcuts', async () => {
@@ -60,7 +59,6 @@ test('a question mark outside of text fields opens the list of shortcuts', async
   await page.keyboard.press('?');
   expect(await page.getByRole('searchbox').inputValue()).toBe('?');
   expect(await dialog.count()).toBe(0);
-  await page.context().close();
 });
 
 test('Escape closes only the topmost panel, whichever element has the focus', async () => {
@@ -84,5 +82,4 @@ test('Escape closes only the topmost panel, whichever element has the focus', as
   await page.getByRole('log').focus();
   await page.keyboard.press('Escape');
   await reply.waitFor({ state: 'detached' });
-  await page.context().close();
 });

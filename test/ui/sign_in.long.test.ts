@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 import { signInAs, startProvider, type TestProvider } from '../support/oidc.js';
 import { itemsOf, resultOf, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { separateTests, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -26,6 +26,7 @@ beforeAll(async () => {
   world = await startWorld({}, settings, true, port);
   alice = await world.service.newUser('alice');
 });
+separateTests(() => world);
 afterAll(async () => {
   await world?.stop();
   await provider?.close();
@@ -98,7 +99,6 @@ test('a person creates an account and joins the chat of the invite link that the
     (await members()).map(({ user }: { user: { first_name: string } }) => user.first_name);
   await expect.poll(names).toContain('Maria');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a person signs in through the provider, and signing out ends the session', async () => {
@@ -123,7 +123,6 @@ test('a person signs in through the provider, and signing out ends the session',
   await page.getByRole('dialog').getByRole('button', { name: 'Sign out' }).click();
   await button(page, 'Sign in with Example ID').waitFor();
   await expect.poll(async () => (await service.app({ token }, 'GET', '/api/me')).status).toBe(401);
-  await page.context().close();
 });
 
 test('a person who chose to stay signed in is still signed in after the browser was closed', async () => {
@@ -136,7 +135,6 @@ test('a person who chose to stay signed in is still signed in after the browser 
   await next.goto(`${world.wire.url}/app`);
   await list(next);
   world.service.issued(await tokenIn(next));
-  await next.context().close();
 });
 
 test('a failed sign-in says why, and the person can try again', async () => {
@@ -155,7 +153,6 @@ test('a failed sign-in says why, and the person can try again', async () => {
   await passProvider(page, 'xavier');
   await list(page);
   world.service.issued(await tokenIn(page));
-  await page.context().close();
 });
 
 test('a person who signed up is asked before the only session ends', async () => {
@@ -173,7 +170,6 @@ test('a person who signed up is asked before the only session ends', async () =>
   await button(page, 'Sign out').click();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await button(page, 'Create an account').waitFor();
-  await page.context().close();
 });
 
 test('a person ends one session or all other sessions, and the windows of the ended sessions are signed out', async () => {
@@ -200,7 +196,6 @@ test('a person ends one session or all other sessions, and the windows of the en
   await button(there, 'Sign in with Example ID').waitFor();
   await expect.poll(() => sessions.getByRole('listitem').count()).toBe(1);
   expect(await button(here, 'End all other sessions').count()).toBe(0);
-  for (const page of [here, there]) await page.context().close();
 });
 
 test('a person can still sign in with a token, and the settings name the token instead of a session', async () => {
@@ -212,7 +207,6 @@ test('a person can still sign in with a token, and the settings name the token i
   await button(page, 'Sign out').click();
   await button(page, 'Sign in with Example ID').waitFor();
   expect((await world.service.app(alice, 'GET', '/api/me')).status).toBe(200);
-  await page.context().close();
 });
 
 test('a new person sees the management bot and suggestions, and opens a suggestion', async () => {
@@ -235,7 +229,6 @@ test('a new person sees the management bot and suggestions, and opens a suggesti
   await suggested.getByRole('link', { name: 'Trail news' }).click();
   await button(page, 'Join').click();
   await expect.poll(() => suggested.getByRole('link', { name: 'Trail news' }).count()).toBe(0);
-  await page.context().close();
 });
 
 test('the sign-in page is accessible in the light and the dark theme', async () => {
@@ -244,5 +237,4 @@ test('the sign-in page is accessible in the light and the dark theme', async () 
   await checkLooks(page, 'sign-in-ways');
   await page.getByText('Sign in with a token').click();
   await checkLooks(page, 'sign-in-token');
-  await page.context().close();
 });

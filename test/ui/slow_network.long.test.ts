@@ -70,7 +70,6 @@ test('the second visit downloads no code, and shows the list of chats', async ()
   );
   expect(downloaded).toEqual([]);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the page asks for the person and for the chats at once, before its code is loaded', async () => {
@@ -90,7 +89,6 @@ test('the page asks for the person and for the chats at once, before its code is
   release();
   await page.locator('.chat-row').first().waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the list appears before the event stream opens, and the open chat loads its messages afterwards', async () => {
@@ -114,7 +112,6 @@ test('the list appears before the event stream opens, and the open chat loads it
   await page.getByRole('log').getByText('Fog at the pier').waitFor();
   await page.locator('.chat-row').getByText('Fog at the pier').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('a message that arrives before a delayed event stream opens is shown in the open chat', async () => {
@@ -129,5 +126,4 @@ test('a message that arrives before a delayed event stream opens is shown in the
   isRefused = false;
   await page.getByRole('log').getByText('The ferry is late').waitFor();
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -84,7 +84,6 @@ test('the arrow keys show each picture and video, except hidden media and media 
   await page.keyboard.press('ArrowLeft');
   await place(page, '4 / 5');
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the focus stays in the viewer, and Escape returns it to the picture', async () => {
@@ -105,7 +104,6 @@ test('the focus stays in the viewer, and Escape returns it to the picture', asyn
   await first.press('Enter');
   await dialog(page).getByRole('button', { name: 'Close' }).click();
   await expect.poll(() => first.evaluate((button) => button === document.activeElement)).toBe(true);
-  await page.context().close();
 });
 
 /** Returns the scale of the picture and the position of its centre in the stage. */
@@ -153,7 +151,6 @@ test('a double click, the wheel and keys zoom, a drag moves the picture, and the
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => widthOf(page)).toBe(302);
   await expect.poll(() => shownOf(page)).toEqual({ scale: 1, x: 0, y: 0 });
-  await page.context().close();
 });
 
 test('on a phone, a swipe shows the next picture, and a pinch zooms', async () => {
@@ -187,7 +184,6 @@ test('on a phone, a swipe shows the next picture, and a pinch zooms', async () =
   await expect.poll(async () => (await shownOf(page)).scale).toBe(2);
   await place(page, '5 / 5');
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
-  await page.context().close();
 });
 
 test('the viewer saves a picture under a name with its file type', async () => {
@@ -197,7 +193,6 @@ test('the viewer saves a picture under a name with its file type', async () => {
     dialog(page).getByRole('button', { name: 'Download' }).click(),
   ]);
   expect(saved.suggestedFilename()).toBe('Photo.png');
-  await page.context().close();
 });
 
 test('a click on a video opens it in the viewer, and a click beside a picture closes the viewer', async () => {
@@ -210,5 +205,4 @@ test('a click on a video opens it in the viewer, and a click beside a picture cl
     .click();
   await page.getByRole('dialog', { name: 'Video' }).waitFor();
   await place(page, '4 / 5');
-  await page.context().close();
 });

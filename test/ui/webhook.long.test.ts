@@ -4,7 +4,7 @@ import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { separateTests, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -28,6 +28,7 @@ beforeAll(async () => {
     response.writeHead(status, headers).end(text);
   });
 });
+separateTests(() => world);
 afterAll(async () => {
   await world?.stop();
   await receiver?.close();
@@ -88,7 +89,6 @@ test('the page of a webhook shows each delivery attempt with the answer from the
   await page.locator('.attempts li').first().getByText('Delivered').waitFor();
   expect(received).toEqual(['one', 'one']);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an owner delivers dead letters again or discards them', async () => {
@@ -133,7 +133,6 @@ test('an owner delivers dead letters again or discards them', async () => {
   await page.getByText('No dead letters.').waitFor();
   expect(received).toEqual(['two', 'one', 'three']);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('the page of a webhook shows the routes with their state', async () => {
@@ -164,7 +163,6 @@ test('the page of a webhook shows the routes with their state', async () => {
   await page.setViewportSize({ width: 390, height: 800 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an owner replays stored updates into a route, sees the progress, and cancels a replay', async () => {
@@ -198,7 +196,6 @@ test('an owner replays stored updates into a route, sees the progress, and cance
   await card.getByText('later · cancelled').waitFor();
   expect(await card.getByRole('button', { name: 'Start a replay' }).isEnabled()).toBe(true);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });
 
 test('an owner pings a webhook and a route, and sees the request and the answer of each ping', async () => {
@@ -237,5 +234,4 @@ test('an owner pings a webhook and a route, and sees the request and the answer 
   expect(await route.getByRole('status').count()).toBe(0);
   expect(received).toEqual([]);
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

@@ -3,7 +3,7 @@
  * Prints how long each change took.
  */
 import type { Page } from 'playwright-core';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { png } from '../support/samples.js';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
@@ -62,11 +62,6 @@ async function openWindows(): Promise<readonly Page[]> {
   const opened = [await world.open(alice), await world.open(alice)];
   return [...opened, await world.open(alice, '', { viewport: phone })];
 }
-
-afterEach(async () => {
-  await Promise.all(windows.map((page) => page.context().close()));
-  windows = [];
-});
 
 async function showAll(hash: string, ready: string): Promise<void> {
   for (const page of windows) {
@@ -403,5 +398,4 @@ test('if a summary arrives late, it does not hide a newer message', async () => 
   const { unread_count } = await app(alice, 'GET', `/api/chats/${group}`);
   await row.getByText(`${unread_count} unread`).waitFor({ state: 'attached' });
   expect(world.faults()).toEqual([]);
-  await page.context().close();
 });

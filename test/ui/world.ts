@@ -5,8 +5,8 @@
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { test } from 'vitest';
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
+import { afterEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import { temporaryFolder } from '../support/servers.js';
@@ -75,6 +75,13 @@ export interface World {
   /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
   faults(): string[];
+  /** Keeps a window open for the next tests of the file. */
+  keep(page: Page): void;
+  /**
+   * Ends a test: connects the windows again, removes all routes, closes the windows that are not kept, and removes the
+   * drafts of their people. A failed test also loses its faults.
+   */
+  endTest(isFailed: boolean): Promise<void>;
   /**
    * Closes the windows and the connection to the service. Also stops the browser and the service, unless other files
    * use them.
@@ -97,6 +104,14 @@ const shared = test.extend('browser', { scope: 'worker' }, async ({}, { onCleanu
   return browser;
 });
 
+/**
+ * Ends each test of the file, even if the test has failed. Windows share the drafts of a person, so a draft or a route
+ * that a test leaves behind would change the next test.
+ */
+export function separateTests(world: () => World | undefined): void {
+  afterEach(({ task }) => world()?.endTest(task.result?.state === 'fail'));
+}
+
 /** Opens a world with the service and the browser of the worker. Runs `begin` before the tests of the file. */
 export function onSharedWorld(begin: (world: World) => unknown): void {
   let service: Service;
@@ -108,6 +123,7 @@ export function onSharedWorld(begin: (world: World) => unknown): void {
     world = await openWorld(service, browser);
     await begin(world);
   });
+  separateTests(() => world);
   shared.afterAll(() => world?.stop());
 }
 
@@ -130,9 +146,43 @@ export async function startWorld(
   };
 }
 
+/** The browser context of a window that is open. */
+interface Opened {
+  readonly context: BrowserContext;
+  readonly user: TestUser | null;
+  /** The calls in flight that store a draft. */
+  readonly saving: Set<Request>;
+  isKept: boolean;
+}
+
+const savesDraft = (request: Request) =>
+  request.method() === 'PUT' && new URL(request.url()).pathname.startsWith('/api/me/drafts/');
+
+/** Removes all routes of a window. */
+async function removeRoutes({ context }: Opened): Promise<void> {
+  for (const one of [context, ...context.pages()]) await one.unrouteAll({ behavior: 'ignoreErrors' });
+}
+
+/** Closes a window when no call that stores a draft is in flight. Prevents further such calls. */
+async function closeWindow({ context, saving }: Opened): Promise<void> {
+  await context.route('**/api/me/drafts/**', (route) => route.abort());
+  await expect.poll(() => saving.size, { timeout: patience_ms }).toBe(0);
+  await context.close();
+}
+
+/** Removes the texts that a person has not sent. Skips a person whose token is no longer valid. */
+async function removeDrafts(service: Service, user: TestUser): Promise<void> {
+  const { status, body } = await service.app(user, 'GET', '/api/me/drafts?limit=100');
+  if (status !== 200) return;
+  for (const { chat_id, text } of body.result.items)
+    if (text !== '') await service.app(user, 'DELETE', `/api/me/drafts/${chat_id}`);
+}
+
 async function openWorld(service: Service, browser: Browser, wirePort = 0): Promise<World> {
   const wire = await startWire(service.fronts[0].port, wirePort);
-  const contexts: BrowserContext[] = [];
+  const windows = new Set<Opened>();
+  /** The people whose windows were open since the last test. */
+  const people = new Map<number, TestUser>();
   let faults: string[] = [];
   return {
     service,
@@ -145,7 +195,13 @@ async function openWorld(service: Service, browser: Browser, wirePort = 0): Prom
         permissions: ['clipboard-read', 'clipboard-write'],
         ...options,
       });
-      contexts.push(context);
+      const opened: Opened = { context, user, saving: new Set(), isKept: false };
+      windows.add(opened);
+      if (user) people.set(user.id, user);
+      context.on('close', () => windows.delete(opened));
+      context.on('request', (request) => savesDraft(request) && opened.saving.add(request));
+      context.on('requestfinished', (request) => opened.saving.delete(request));
+      context.on('requestfailed', (request) => opened.saving.delete(request));
       context.setDefaultTimeout(patience_ms);
       const page = await context.newPage();
       page.on('pageerror', (error) => faults.push(error.message));
@@ -166,8 +222,20 @@ async function openWorld(service: Service, browser: Browser, wirePort = 0): Prom
       faults = [];
       return collected;
     },
+    keep(page) {
+      for (const one of windows) if (one.context === page.context()) one.isKept = true;
+    },
+    async endTest(isFailed) {
+      wire.restore();
+      for (const one of windows) await removeRoutes(one);
+      await Promise.all([...windows].filter(({ isKept }) => !isKept).map(closeWindow));
+      for (const user of people.values()) await removeDrafts(service, user);
+      people.clear();
+      for (const { user } of windows) if (user) people.set(user.id, user);
+      if (isFailed) faults = [];
+    },
     async stop() {
-      await Promise.all(contexts.map((context) => context.close()));
+      await Promise.all([...windows].map(({ context }) => context.close()));
       wire.close();
     },
   };
@@ -201,7 +269,6 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
   return found;
 }
 
-/** Starts a webhook receiver that answers with a status set by the test, and records the ids of accepted updates. */
 /** Starts a server for previews of links. The service must have the settings `env` to load its pages. */
 export async function startPages(answer: (path: string) => string | null) {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
@@ -219,6 +286,7 @@ export async function startPages(answer: (path: string) => string | null) {
   };
 }
 
+/** Starts a webhook receiver that answers with a status set by the test, and records the ids of accepted updates. */
 export async function startHook(status: number) {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const taken = new Set<number>();
