@@ -372,6 +372,37 @@ test('all windows show each reaction to a post', async () => {
   expect(world.faults()).toEqual([]);
 });
 
+test('if the list of chats arrives late, it neither hides a chat that was joined nor shows a chat that was left meanwhile', async () => {
+  const left = await world.service.newGroup(bob, 'Sandbank', [alice]);
+  const page = await world.open(alice);
+  const row = (chat: number) => page.locator(`.chat-row[href="#/chat/${chat}"]`);
+  await row(left).waitFor();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let [held, answered] = [0, 0];
+  await page.route('**/api/chats', async (route) => {
+    const response = await route.fetch();
+    held += 1;
+    await released;
+    await route.fulfill({ response });
+    answered += 1;
+  });
+  // The application loads the list when the window becomes visible.
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+  await expect.poll(() => held).toBe(1);
+  const joined = await world.service.newGroup(bob, 'Lagoon', [alice]);
+  await app(bob, 'DELETE', `/api/chats/${left}/members/${alice.id}`);
+  await row(joined).waitFor();
+  await row(left).waitFor({ state: 'detached' });
+  release();
+  await expect.poll(() => answered).toBe(1);
+  await page.waitForTimeout(500);
+  expect([await row(joined).count(), await row(left).count()]).toEqual([1, 0]);
+  expect(world.faults()).toEqual([]);
+});
+
 test('if a summary arrives late, it does not hide a newer message', async () => {
   const page = await world.open(alice);
   const group = await world.service.newGroup(bob, 'Breakwater', [alice]);

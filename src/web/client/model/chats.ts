@@ -52,6 +52,8 @@ class Chats extends Signal {
   /** The numbers of the last load that began, and of the newest load that ended. */
   #began = 0;
   #ended = 0;
+  /** The chats that were loaded alone or removed, with the number of the load that had begun last at that time. */
+  readonly #changed = new Map<number, number>();
   readonly #main = new Pages(false);
   readonly #archive = new Pages(true);
   /** All chats in order, with the version of this signal for which the order was computed. */
@@ -88,6 +90,7 @@ class Chats extends Signal {
       const archive = main.archived_count ? await this.#archive.read() : { items: [] };
       if (isLate()) return;
       this.#ended = began;
+      for (const [id, at] of this.#changed) if (at < began) this.#changed.delete(id);
       this.#replace(this.#main, main, archive);
       this.#replace(this.#archive, archive, main);
       this.loaded = true;
@@ -101,19 +104,22 @@ class Chats extends Signal {
 
   /**
    * Takes the first page of a list. Removes chats that belong on this page but are missing there. The person has left
-   * such chats. Chats that come after the last chat of the page are on later pages.
+   * such chats. Chats that come after the last chat of the page are on later pages. The page may be older than a chat
+   * that was joined or left during the load.
    */
   #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
     const last = page.items.at(-1);
     for (const [id, chat] of this.byId) {
       if (Boolean(chat.archived) !== pages.archived || found.has(id) || isEmpty(chat)) continue;
+      if (this.#changed.has(id)) continue;
       if (page.next_cursor && last && byPlace(chat, last) > 0) continue;
       // A chat that was unpinned or moved to the other list may be on a later page.
       if (other.next_cursor || (chat.list_pin && page.next_cursor)) void this.refresh(id);
       else this.byId.delete(id);
     }
-    for (const chat of page.items) this.#take(chat);
+    for (const chat of page.items)
+      if (this.byId.has(chat.id) || !this.#changed.has(chat.id)) this.#take(chat);
     if (!pages.isLoaded || !page.next_cursor) pages.cursor = page.next_cursor;
     pages.isLoaded = page.items.length > 0;
   }
@@ -164,6 +170,7 @@ class Chats extends Signal {
 
   async refresh(id: number): Promise<void> {
     const before = this.byId.get(id)?.last_message;
+    const began = this.#began;
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
       // An event that arrived in the meantime may be newer than the answer.
@@ -174,11 +181,13 @@ class Chats extends Signal {
       // Removes a chat that the person left or may not see.
       if (isRefusal(error)) this.byId.delete(id);
     }
+    this.#changed.set(id, began);
     this.changed();
   }
 
   remove(id: number): void {
     this.byId.delete(id);
+    this.#changed.set(id, this.#began);
     this.changed();
   }
 
