@@ -193,6 +193,35 @@ test('a text that is typed right after the page is shown does not replace a draf
   expect(world.faults()).toEqual([]);
 });
 
+test('a text that is typed while an edit is being saved stays in the field', async () => {
+  const chat = await world.service.newGroup(alice, 'Boathouse', [bob]);
+  await resultOf(world.service.app(alice, 'POST', `/api/chats/${chat}/messages`, { text: 'At six' }));
+  const page = await world.open(alice, `#/chat/${chat}`);
+  await page.getByRole('log').getByText('At six', { exact: true }).waitFor();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let held = 0;
+  await page.route(/\/messages\/\d+$/, async (route) => {
+    held += 1;
+    await released;
+    await route.continue();
+  });
+  await field(page).press('ArrowUp');
+  await expect.poll(() => field(page).inputValue()).toBe('At six');
+  await field(page).fill('At seven');
+  await field(page).press('Enter');
+  await expect.poll(() => held).toBe(1);
+  await field(page).press('End');
+  await field(page).pressSequentially(', by boat');
+  release();
+  await page.getByRole('log').getByText('At seven', { exact: true }).waitFor();
+  await page.waitForTimeout(500);
+  expect(await field(page).inputValue()).toBe('At seven, by boat');
+  expect(world.faults()).toEqual([]);
+});
+
 const rowsOf = (page: Page) => page.getByRole('log').locator('article');
 const atEnd = (page: Page) =>
   page.getByRole('log').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
@@ -421,6 +450,12 @@ test('the list of commands is above the text field, and Escape or a click outsid
   await list.waitFor();
   await page.getByRole('log').click({ position: { x: 20, y: 20 } });
   await list.waitFor({ state: 'detached' });
+  // A text that is not a command stays when a command is chosen from the list.
+  await field(page).fill('half a thought');
+  await button.click();
+  await list.getByText('/bill').click();
+  await page.getByRole('log').getByText('/bill', { exact: true }).waitFor();
+  expect(await field(page).inputValue()).toBe('half a thought');
   await field(page).fill('/m');
   await list.getByText('/menu').waitFor();
   await page.keyboard.press('Escape');

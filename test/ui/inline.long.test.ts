@@ -129,6 +129,33 @@ test('with the keyboard, a person can select a result, load further results and 
   expect(queries).toContain('many|20');
 });
 
+test('a text that is typed while a result is being sent stays in the field', async () => {
+  const page = await open();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let [held, answered] = [0, 0];
+  await page.route('**/inline_result', async (route) => {
+    held += 1;
+    await released;
+    await route.fulfill({ response: await route.fetch() });
+    answered += 1;
+  });
+  await type(page, 'held');
+  await resultsOf(page).getByText('Result 2', { exact: true }).waitFor();
+  await fieldOf(page).press('ArrowDown');
+  await fieldOf(page).press('Enter');
+  await expect.poll(() => held).toBe(1);
+  await fieldOf(page).press('End');
+  await fieldOf(page).pressSequentially(' further');
+  release();
+  await expect.poll(() => answered).toBe(1);
+  await expect.poll(newest).toMatchObject({ text: 'sent 2' });
+  await page.waitForTimeout(500);
+  expect(await fieldOf(page).inputValue()).toBe(`@${bot.username} held further`);
+});
+
 test('after Escape closes the inline results, the text can be sent as it is', async () => {
   const page = await open();
   await type(page, 'plain');

@@ -3,7 +3,7 @@ import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 're
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf, tellIn } from '../model/chats.js';
-import { draftIn, draftOf, draftsSet, noteDraft } from '../model/drafts.js';
+import { draftIn, draftOf, draftsSet, noteDraft, setDraft } from '../model/drafts.js';
 import { readMarks, writeMarks } from '../model/marks.js';
 import type { VoiceFile } from '../model/recording.js';
 import { personName, previewOf, summaryOf } from '../names.js';
@@ -157,6 +157,9 @@ async function saveEdit(chat: number, message: Message, source: string, done: ()
   }
 }
 
+/** Matches a text that is a command or the beginning of a command. */
+const isCommand = /^\/(\w*)$/;
+
 /**
  * Suggests commands. These are all commands after `toggle`, or otherwise the commands that begin with the typed text.
  * Escape and a click outside of the composer close the list until the text changes. `text` is null if there is nothing
@@ -170,7 +173,7 @@ function useSuggestions(
   const [at, setAt] = useState(0);
   const [menu, setMenu] = useState(false);
   const [closed, setClosed] = useState<string | null>(null);
-  const typed = text === closed ? undefined : /^\/(\w*)$/.exec(text ?? '')?.[1];
+  const typed = text === closed ? undefined : isCommand.exec(text ?? '')?.[1];
   const prefix = typed ?? (menu && text !== null ? '' : undefined);
   const list =
     prefix === undefined ? [] : commands.filter(({ command }) => command.startsWith(prefix.toLowerCase()));
@@ -279,6 +282,34 @@ function useTextField(editing: Message | null, replyTo: Message | null) {
   return field;
 }
 
+/**
+ * Returns what to do after calls that end later. These functions keep a text that the person has changed since the call
+ * began.
+ */
+function useLateEnds({
+  chat,
+  text,
+  editing,
+  sent,
+  done,
+}: Pick<ComposerProps, 'chat' | 'editing' | 'sent' | 'done'> & { text: string }) {
+  const now = useRef({ text, editing });
+  now.current = { text, editing };
+  return {
+    /** Removes the query whose result was sent. */
+    ofInline() {
+      const isUnchanged = draftOf(chat) === text;
+      if (isUnchanged) setDraft(chat, '');
+      sent();
+      if (isUnchanged && !now.current.editing) done();
+    },
+    /** Ends the edit that was saved. */
+    ofEdit() {
+      if (now.current.text === text) done();
+    },
+  };
+}
+
 /** Returns the state of the composer. */
 function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
@@ -288,7 +319,8 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
   // Only the window in which the person types sends inline queries.
   const typed = editing || count > 0 || draftIn(chat).isFromElsewhere ? null : text;
-  const inline = useInline({ chat, text: typed, replyTo, sent: finish });
+  const lateEnds = useLateEnds({ chat, text, editing, sent, done });
+  const inline = useInline({ chat, text: typed, replyTo, sent: lateEnds.ofInline });
   const formatting = useFormatting(field);
   const { from, to } = formatting;
   const mentions = useMentions({ chat, field, text: isGroup ? text : null, caret: from === to ? to : null });
@@ -305,7 +337,8 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   function choose(command: string) {
     suggestions.close();
     if (historyOf(chat).send({ text: `/${command}` })) {
-      setText('');
+      // Another text stays. The person has opened the list with the button.
+      if (isCommand.test(text)) setText('');
       sent();
     }
     field.current?.focus();
@@ -317,7 +350,7 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
 
   function submit() {
     if (left < 0 || (isEmpty && !editing)) return;
-    if (editing) return void saveEdit(chat, editing, text, done);
+    if (editing) return void saveEdit(chat, editing, text, lateEnds.ofEdit);
     if (!historyOf(chat).send({ ...wordsOf(text.trim()), files, replyTo: replyTo ?? undefined })) return;
     tray.set([]);
     setEmoji(false);
