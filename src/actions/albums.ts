@@ -42,8 +42,8 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
 export const newGroup = (random: Random): string => (random.bytes(8).readBigUInt64BE() >> 1n).toString();
 
 /**
- * Sends an album in one script: all of its messages or none, with no other message between them. Errors: `album_mixed`,
- * `fileErrors` and those of `store.messages.sendMany`.
+ * Sends an album in one script. Either all of its messages are sent, with no other message between them, or none.
+ * Errors: `album_mixed`, `fileErrors` and those of `store.messages.sendMany`.
  */
 export async function sendAlbum(
   context: MediaContext & { readonly store: Store },

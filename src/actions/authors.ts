@@ -1,4 +1,4 @@
-/** Returns the present names and avatars of the people who wrote the messages of a group. */
+/** Looks up the current names and avatars of the people who wrote a group's messages. */
 import { isInChat } from '../rules/rights.js';
 import type { EndpointContext } from '../server/endpoint.js';
 import { userProfile } from '../store/chats/chats.js';
@@ -9,9 +9,10 @@ import { viewStranger } from '../view/users.js';
 import { viewAvatar } from './pictures.js';
 
 /**
- * Returns the field `authors` of a page of messages. Reads two records of each other author, so the caller must limit
- * the messages. The reader must be in the group. Leaves out people who are no longer in the group, because the members
- * need not know their new names. Returns no field for other chats, whose authors are known from the chat.
+ * Returns the field `authors` for a page of messages. Returns no field if the chat is not a group, because the chat
+ * itself then tells who the authors are. Leaves out people who have left the group, because the members need not know
+ * their new names. Reads two records for each author except the reader, so the caller must limit the number of
+ * messages. The reader must be in the group.
  */
 export async function viewAuthors(
   { user, store, files }: Pick<EndpointContext<User>, 'user' | 'store' | 'files'>,

@@ -62,7 +62,7 @@ export async function putChatPhoto(
   owner: number,
   bytes: Buffer,
 ): Promise<readonly StoredPicture[]> {
-  // Checks the rights before it decodes the bytes, because decoding is slow. `setPhoto` checks the rights again.
+  // Checks the rights before decoding the bytes, because decoding is slow. `setPhoto` checks the rights again.
   const [own, { permissions }] = await Promise.all([
     store.chats.member(chat, by.id),
     store.chats.details(chat),
@@ -77,7 +77,7 @@ export async function putChatPhoto(
     await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored));
     return stored;
   } catch (error) {
-    // If an error leaves it unknown whether the photo was set, keeps the files.
+    // Removes the files only if the photo was certainly not set.
     if (stored.length < made.length || wasRefused(error))
       await Promise.all(stored.map(({ key }) => files.remove(key)));
     throw error;

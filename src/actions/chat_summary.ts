@@ -29,7 +29,7 @@ function shortText(text: string): string {
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** Leaves token placeholders in previews unchanged, because lists show no tokens. */
+/** Leaves token placeholders unfilled, because a chat list must not show tokens. */
 function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption, new_chat_title } = viewMessage(message, viewer, time);
@@ -50,8 +50,8 @@ function preview(message: StoredMessage, viewer: Viewer, time: Time): Readonly<R
 }
 
 /**
- * Returns the avatar of the other side in a direct chat or in a chat of two people, otherwise the photo of the group or
- * channel. Empty if there is no picture.
+ * Returns the avatar of the bot or of the other person in a chat of two, otherwise the photo of the group or channel.
+ * The result is empty if there is no picture.
  */
 async function pictureOf(
   store: Store,
@@ -65,8 +65,8 @@ async function pictureOf(
 }
 
 /**
- * Returns the actions that the person may perform in the chat. `can_post` is only set for channels: in all
- * other chats, every member may write. With `can_delete`, the person may delete other people's messages in a group or
+ * Returns the actions that the person may perform in the chat. `can_post` is set only for channels, because every
+ * member may write in all other chats. `can_delete` is the right to delete other people's messages in a group or
  * channel.
  */
 async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user: User) {
@@ -88,8 +88,8 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns why the person cannot write in a chat of two people: `blocked` if the person blocked the other person,
- * otherwise `closed`. Returns no field for other chats.
+ * Returns why the person cannot write in a chat of two people: `blocked` if this person blocked the other one,
+ * otherwise `closed`. Returns no field for all other chats.
  */
 async function closedState(store: Store, { kind, profile }: ChatState, user: User) {
   const other = kind === 'closed' ? otherPerson(profile, user.id) : null;
@@ -105,7 +105,8 @@ export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
- * Returns the field that marks a chat as pinned in the person's list or as archived. Returns no field for other chats.
+ * Returns the field that marks a chat as pinned in the person's list or as archived. If the chat is neither, returns no
+ * field.
  */
 export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
   const pin = pinOf(places, chat);
@@ -115,15 +116,15 @@ export function viewPlace(places: ChatPlaces, chat: ChatRef, newest: number) {
 
 /** A person's chat settings. The keys are chat ids as the person sees them. */
 export interface ChatSettings {
-  /** The read positions by chat. If null, the read fields of all chats are omitted. */
+  /** The read positions by chat. Null omits the read fields of all chats. */
   readonly marks: ReadonlyMap<number, number> | null;
   readonly muted: MutedChats;
   readonly places: ChatPlaces;
 }
 
 /**
- * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
- * Returns null if the chat does not exist. For a chat without messages, the date is `joined`.
+ * Builds a chat's entry in a person's chat list, with the chat's picture and previews of its last and pinned messages.
+ * Returns null if the chat does not exist. If the chat has no messages, the date of the entry is `joined`.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

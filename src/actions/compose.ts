@@ -93,7 +93,7 @@ export function botSender(bot: Bot): Sender {
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
 /**
- * Returns the chat that a bot's call names by its id. `chat_names.ts` has already replaced usernames with ids. Error:
+ * Returns the chat whose id a bot's call contains. `chat_names.ts` has already replaced usernames with ids. Error:
  * `chat_not_found`.
  */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
@@ -102,7 +102,8 @@ export function chatOfBot(bot: number, chatId: number | string): ChatRef {
 }
 
 /**
- * Returns the chat that a person's call names by its id. A direct chat has the id of its bot. Error: `chat_not_found`.
+ * Returns the chat whose id a person's call contains. The id of a direct chat is the id of its bot. Error:
+ * `chat_not_found`.
  */
 export function chatOfUser(user: number, chatId: number): ChatRef {
   if (chatId === 0 || chatId === user) return fail('chat_not_found');
@@ -112,14 +113,14 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** The chat. Null while it is unknown, for instance for an edited post. */
+  /** Null while the chat is unknown, for instance for an edited post. */
   readonly chat: ChatRef | null;
 }
 
 /**
- * Adds the profile of the mentioned person or bot to each mention by id. Drops mentions of unknown ids and of people
- * who share no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call by the
- * writer. Error: `too_many_requests`.
+ * Adds the profile of the mentioned person or bot to each mention that contains an id. Drops mentions of unknown ids
+ * and of people who share no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as
+ * a call by the writer. Error: `too_many_requests`.
  */
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
   const idOf = (entity: Entity) => (entity.user as { id: number }).id;
@@ -169,7 +170,7 @@ interface GivenText {
   readonly disable_web_page_preview?: boolean | undefined;
 }
 
-/** Returns the link preview options that are on, or undefined if none is on. */
+/** Returns the link preview options that are set to true, or undefined if there are none. */
 function previewOptionsOf(given: GivenText): LinkPreviewOptions | undefined {
   const options = given.link_preview_options;
   if (options === undefined) return given.disable_web_page_preview ? { is_disabled: true } : undefined;
@@ -178,7 +179,7 @@ function previewOptionsOf(given: GivenText): LinkPreviewOptions | undefined {
 }
 
 function parseText(given: GivenText): { readonly text: string; readonly entities: readonly Entity[] } {
-  // Converts CRLF to LF. Forms send line breaks as CRLF, JSON sends them as LF, and both must give the same text.
+  // Converts CRLF to LF. Forms send line breaks as CRLF and JSON sends them as LF, but both must give the same text.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);

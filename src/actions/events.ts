@@ -27,7 +27,7 @@ export function openEvents(
     end();
     stream.close();
   };
-  /** Disconnects a client that reads too slowly. The client reconnects with the last event id it received. */
+  /** Disconnects a client that reads too slowly. The client then reconnects with the last event id it received. */
   const write = (text: string) => {
     if (!over && !stream.write(text)) close();
   };

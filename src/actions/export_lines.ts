@@ -24,7 +24,7 @@ import { viewStickerSet } from './sticker_sets.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** The line that is written to keep the connection open while a long search finds few results. */
+/** Written to keep the connection open while a long search finds few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -45,7 +45,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Leaves token placeholders in messages of the management bot unchanged. */
+/** Leaves token placeholders in the management bot's messages unfilled. */
 function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer, time) };
@@ -53,8 +53,8 @@ function* messageLines(message: StoredMessage, viewer: Viewer, time: Time): Iter
 }
 
 /**
- * Returns messages of a chat, newest first. In direct chats and in chats of two people, returns all messages. In other
- * chats, returns only the person's own messages.
+ * Returns messages of a chat, newest first. In direct chats and in chats of two people, returns all messages. In all
+ * other chats, returns only the messages that the person sent.
  */
 async function* chatLines(store: Store, { chat, profile }: ChatState, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);

@@ -22,7 +22,7 @@ import { newGroup } from './albums.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 import { assertPollAllowed, mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
-/** A forward shows where the original message was sent. A copy does not show this. */
+/** A forward shows where the original message was sent. A copy does not. */
 export type Way = 'forward' | 'copy';
 
 export interface Options {
@@ -66,8 +66,8 @@ const byBot = (store: Store, bot: Bot, { chat_id, from_chat_id }: Chats): Resend
 };
 
 /**
- * Reads the given messages, in the given order, from a chat that the sender may read. The entry of a missing message or
- * a service message is null. Polls have their current results. Errors: `chat_not_found`, `not_group_member`,
+ * Reads the given messages in the given order from a chat that the sender may read. The entry of a missing message or a
+ * service message is null. Polls have their current results. Errors: `chat_not_found`, `not_group_member`,
  * `not_channel_member`, `not_chat_member`, `forward_protected` or `copy_protected` if a message is protected,
  * `poll_public_in_channel`.
  */
@@ -99,19 +99,19 @@ export const readSources = (
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, chats), way, ids);
 
 /**
- * Returns a profile without the fields that become outdated or depend on the viewer. The result is stored as an origin.
+ * Removes the fields that become outdated or depend on the viewer, because the result is stored as a message's origin.
  */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**
- * Returns the origin of a message. A message that is forwarded again keeps its first origin. The origin of a channel
- * post is the channel, not the author.
+ * Returns the origin to store in a forward of this message. If the message is itself a forward, keeps the first origin.
+ * The origin of a channel post is the channel, not the author.
  */
 function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage): ForwardOrigin {
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // Finds the sender of a message in a direct chat. Message records there do not contain the bot.
+  // A message record in a direct chat does not contain the bot's profile.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
@@ -128,7 +128,7 @@ const keyboardIn = ({ origin }: Overrides) => (origin === undefined ? {} : { ori
 
 /**
  * Builds the new message. A forward has no keyboard, because the buttons belong to the bot that made them. A copy keeps
- * the keyboard, because a copy is the sender's own message.
+ * the keyboard, because a copy is a message of the sender.
  */
 export function resend(
   { bot, store }: { readonly bot: Bot; readonly store: Store },
@@ -140,7 +140,7 @@ export function resend(
   return resentAs(store.random, botSender(bot).profile, way, source, options, overrides);
 }
 
-/** If the message was an inline result, the forward still shows the bot of the result. */
+/** If the message was an inline result, the forward still shows which bot made the result. */
 const forwardedOrigin = (bot: Profile | null, source: StoredMessage): NonNullable<NewMessage['origin']> => {
   const { via } = source.record.origin;
   return { forward: originOf(bot, source), ...(via === undefined ? {} : { via }) };
@@ -169,7 +169,7 @@ function resentAs(
   };
 }
 
-/** If several messages come from one album, puts them into one new album. */
+/** Puts several messages that come from the same album into one new album. */
 function keepAlbums(
   random: Random,
   sources: readonly StoredMessage[],
@@ -208,8 +208,8 @@ interface ManyParams extends Options, Chats {
 }
 
 /**
- * Forwards or copies several messages of one chat in one script. Returns the new ids in the given order. Skips missing
- * messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
+ * Forwards or copies several messages from one chat in one script. Returns the new ids in the given order. Skips
+ * missing messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(
   context: { readonly store: Store; readonly bot: Bot },
@@ -245,7 +245,9 @@ async function resentMany(
   return keepAlbums(random, sources, messages);
 }
 
-/** Removes token placeholders. Only the original message of the management bot shows the token to the bot's owner. */
+/**
+ * Removes token placeholders. Only the management bot's original message shows the token, and only to the bot's owner.
+ */
 function withoutTokens(message: NewMessage): NewMessage {
   const { entities } = message.content;
   if (!entities?.some(isTokenEntity)) return message;
@@ -265,7 +267,7 @@ export async function forwardAs(
 ): Promise<Array<{ readonly message_id: number }>> {
   const sender = userSender(user);
   const sent = await store.messages.sendMany(to, sender, async () => {
-    // Uses the bot's default profile, because readers of the target chat may use other languages.
+    // Uses the bot's default profile, because readers of the target chat may use other languages than the sender.
     const bot = isDirect(from) ? await store.bots.profile(from.id, null) : null;
     const made = await resentMany({ store, sender, from, to, bot }, 'forward', { message_ids: ids });
     return made.map(withoutTokens);

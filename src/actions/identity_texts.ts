@@ -27,8 +27,8 @@ export const shortDescriptionText = identityText(
 );
 
 /**
- * Returns a schema for texts by language code. The code `""` is the default language. Errors: `language_invalid`, and
- * the errors of `text`.
+ * Returns a schema for an object of texts by language code. The code `""` is the default language. Errors:
+ * `language_invalid`, and the errors of the schema `text`.
  */
 export const byLanguage = (text: typeof nameText) =>
   optional(

@@ -1,6 +1,6 @@
 /**
- * Edits inline messages, the messages that people send from a bot's inline results (decision 0054). The bot refers to
- * them by `inline_message_id`.
+ * Edits inline messages, which people send from a bot's inline results (decision 0054). The bot refers to such a
+ * message by its `inline_message_id`.
  */
 import { z } from 'zod';
 import { fail } from '../errors.js';
@@ -15,9 +15,9 @@ const inlineMessageId = text.describe(
 );
 
 /**
- * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. `edit` gets a
- * writer without a chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
- * edit may become pending. Errors: `inline_message_invalid`, and those of edits.
+ * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The writer that
+ * `edit` gets has no chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
+ * edit may be stored later if the message was just edited. Errors: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(
   params: S,

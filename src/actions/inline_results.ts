@@ -35,7 +35,6 @@ import {
   venueParams,
 } from './send_object.js';
 
-/** The errors that results of an inline query can cause. */
 export const inlineResultErrors = [
   'too_many_inline_results',
   'inline_result_invalid',
@@ -52,11 +51,11 @@ export const inlineResultErrors = [
   ...liveErrors,
 ] as const satisfies readonly ErrorName[];
 
-/** A type of result that sends a file. Its parameters begin with `name`, for example `photo_url`. */
+/** A type of result that sends a file. The names of its parameters begin with `name`, for example `photo_url`. */
 interface FileResult {
   readonly media: MediaType;
   readonly name: string;
-  /** The MIME type of the file behind the URL of a result. Present only if the type of the result determines it. */
+  /** The MIME type of a file that is given by URL. Absent if the type of the result does not determine it. */
   readonly mime?: string;
 }
 
@@ -70,7 +69,7 @@ const fileResults: Readonly<Record<string, FileResult>> = {
   document: { media: 'document', name: 'document' },
 };
 
-/** The MIME types that a result of this type may have. */
+/** The allowed values of `mime_type`, by the type of the result. */
 const mimeTypes: Readonly<Record<string, readonly string[]>> = {
   video: ['video/mp4', 'text/html'],
   document: ['application/pdf', 'application/zip'],
@@ -110,7 +109,6 @@ const result = z.looseObject(
 );
 type Result = z.output<typeof result>;
 
-/** Accepts the results of an answer. */
 export const inlineResults = json(z.array(result, { error: 'an array of inline query results' }), {
   valuesMax: limits.list_values_max,
   items: result,
@@ -126,7 +124,7 @@ const textMessage = z.object({ message_text: text, parse_mode: parseMode, entiti
 
 /**
  * Builds the location, venue or contact that a result or its message content describes. The period of a live location
- * starts only when the result is sent.
+ * starts only when a person sends the result.
  */
 function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | 'venue' | 'contact'): Content {
   if (kind === 'contact') return { object: contactOf(parseWith(z.object(contactParams), given)) };
@@ -135,7 +133,7 @@ function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | '
   return { object: place.live_period ? liveLocationOf(place, 0) : locationOf(place) };
 }
 
-/** Builds the content that replaces the result's own content. */
+/** Builds the content that the result sends instead of itself (`input_message_content`). */
 function messageContent(
   { store }: MethodContext,
   writer: Writer,
@@ -151,7 +149,7 @@ function messageContent(
   return invalid('unsupported type of input message content');
 }
 
-/** Resolves the file of a result: an HTTPS URL or a `file_id`. Nothing can be uploaded here. */
+/** Resolves the file of a result: an HTTPS URL or a `file_id`. A result cannot upload a file. */
 async function fileOf(context: MethodContext, { media, name, mime }: FileResult, given: Result) {
   const fields = given as Readonly<Record<string, unknown>>;
   const field = (what: string) => fields[`${name}_${what}`];
@@ -165,7 +163,7 @@ async function fileOf(context: MethodContext, { media, name, mime }: FileResult,
     title: media === 'audio' ? given.title : undefined,
   };
   const { file } = await takeMedia({ ...context, uploads: noFiles }, media, name, value, said);
-  // For all other types of results, the result itself specifies the MIME type.
+  // If the type of the result does not determine the MIME type, the field `mime_type` gives it.
   const known = mime ?? (Object.hasOwn(mimeTypes, given.type) ? given.mime_type : undefined);
   const made: MediaFile = file.url === undefined || known === undefined ? file : { ...file, mime: known };
   return mediaOf(context.files, made);
@@ -177,14 +175,14 @@ interface Built {
   readonly message: InlineMessage;
 }
 
-/** Returns the displayed title of a result. A contact has no title of its own. */
+/** Returns the displayed title of a result. A contact shows a name instead of a title. */
 function titleOf({ type, title, ...given }: Result): string | undefined {
   if (type !== 'contact') return title;
   const { first_name, last_name } = given as { first_name?: string; last_name?: string };
   return [first_name, last_name].filter(Boolean).join(' ');
 }
 
-/** Checks those fields of a result that people see. */
+/** Checks and returns the fields of a result that people see in the list of results. */
 function shownOf(given: Result): Record<string, unknown> {
   const { type, url, thumbnail_url, thumbnail_width, thumbnail_height, address, phone_number } = given;
   const title = titleOf(given);
@@ -243,7 +241,7 @@ export async function buildInlineResults(
   given: readonly Result[],
 ): Promise<{ readonly shown: InlineAnswer['list']['results']; readonly messages: InlineAnswer['messages'] }> {
   if (given.length > limits.inline_results_max) fail('too_many_inline_results');
-  // Parsing markup is slow, so the total size of the texts with markup is checked first.
+  // Checks the total size of the texts with markup before parsing them, because parsing is slow.
   const words = ({ caption = '', input_message_content: said }: Result) =>
     caption.length + (typeof said?.message_text === 'string' ? said.message_text.length : 0);
   if (given.reduce((sum, each) => sum + words(each), 0) > storeLimits.inline_answer_bytes_max)

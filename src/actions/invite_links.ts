@@ -57,7 +57,7 @@ interface GivenSettings {
 }
 
 /**
- * Parses the settings of a link. As in the reference server, zero means no expiry or no limit. Error:
+ * Parses the settings of an invite link. As in the reference server, zero means no expiry or no member limit. Error:
  * `member_limit_with_requests`.
  */
 export function settingsOf({
@@ -75,7 +75,7 @@ export function settingsOf({
   };
 }
 
-/** Parses the link of a call. Errors: `invite_link_empty`, and `invite_link_expired` for a text that is too long. */
+/** Accepts an invite link. Errors: `invite_link_empty`, and `invite_link_expired` for a text that is too long. */
 export const linkParam = z
   .string({ error: ({ input }) => (input === undefined ? answer('invite_link_empty') : 'a string') })
   .refine((link) => link !== '', { error: answer('invite_link_empty') })
@@ -90,8 +90,9 @@ export const manageErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /**
- * Returns the group or channel of a bot's call. The bot must have the right to invite. The right is checked again when
- * the change is made. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the right.
+ * Returns the group or channel that a bot's call names, after checking that the bot may invite. The right is checked
+ * again when the change is made. Errors: those of `botChat`, `direct` for a direct chat, `refusal` if the bot lacks the
+ * right.
  */
 export async function invitingChat(
   store: Store,
@@ -117,9 +118,9 @@ export const viewLink = async (store: Store, row: InviteLinkRow) =>
   viewInviteLink(await shownLink(store, row), row.creator_id);
 
 /**
- * Returns the group or channel of a person's call. The person must be an administrator with the right to invite. The
- * right is checked again when the change is made. Errors: `chat_not_found`, `not_chat_member`, `refusal` if the person
- * lacks the right.
+ * Returns the group or channel that a person's call names, after checking that the person is an administrator who may
+ * invite. The right is checked again when the change is made. Errors: `chat_not_found`, `not_chat_member`, `refusal` if
+ * the person lacks the right.
  */
 export async function administeredChat(
   store: Store,

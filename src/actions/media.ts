@@ -1,6 +1,6 @@
 /**
- * Finds or stores the files that parameters name: an HTTPS URL, the `file_id` of an earlier message, or an uploaded
- * part (behaviour §1, §4).
+ * Finds or stores the files that parameters name. A parameter names a file by an HTTPS URL, by the `file_id` of an
+ * earlier message, or as an uploaded part (behaviour §1, §4).
  */
 import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';
@@ -73,9 +73,10 @@ export interface TakenMedia {
 }
 
 /**
- * Returns the media of parameter `name`, which is the parameter's value or the uploaded part of that name. Measures and
- * stores an upload. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
- * `video_note_invalid`, `stickerErrors`, `file_too_big`, `thumbnailErrors`, `too_many_requests`, `too_much_stored`, `unavailable`.
+ * Returns the file that the parameter `name` gives, either in its value or as the uploaded part with this name.
+ * Measures and stores an uploaded file. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`,
+ * `file_empty`, `photo_invalid`, `video_note_invalid`, `stickerErrors`, `file_too_big`, `thumbnailErrors`,
+ * `too_many_requests`, `too_much_stored`, `unavailable`.
  */
 export async function takeMedia(
   { files, uploads, bot, user }: MediaContext,
@@ -103,8 +104,8 @@ export async function takeMedia(
 }
 
 /**
- * Stores the files of all media. If one file is refused, removes the files that were already stored for the other
- * media. Errors: those of `takeMedia`.
+ * Stores several files. If one file is refused, removes the files that were already stored. Errors: those of
+ * `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,
@@ -119,8 +120,8 @@ export async function takeAll(
 }
 
 /**
- * Runs `make`, which calls `take` only if no earlier attempt of the same call has created the message. If the message
- * is refused, removes the stored files. After any other error, keeps the files, because the message may exist.
+ * Runs `use`, which calls its `take` only if no earlier attempt of the same call has created the message. If the
+ * message is refused, removes the stored files. After any other error, keeps the files, because the message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

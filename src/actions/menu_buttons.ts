@@ -6,7 +6,10 @@ import { botChat } from './bot_chats.js';
 
 export const menuButtonErrors = ['chat_id_invalid', 'chat_not_found'] as const satisfies readonly ErrorName[];
 
-/** Returns the person of a direct chat with the bot, or null if the call has no chat id. Errors: `menuButtonErrors`. */
+/**
+ * Returns the person whose direct chat with the bot the call names, or null if the call has no chat id. Errors:
+ * `menuButtonErrors`.
+ */
 export async function menuButtonChat(
   store: Store,
   bot: Bot,

@@ -36,8 +36,8 @@ export function endOf(until: number | undefined, now: number): number | null {
 }
 
 /**
- * Returns the profile of an account that was never in the chat. The account must be a bot, or a person with whom the
- * caller shares another chat.
+ * Returns the profile of an account that was never in the chat, or null. People who share no other chat with the caller
+ * are not found.
  */
 export async function outsider(
   store: Store,
@@ -51,8 +51,8 @@ export async function outsider(
 }
 
 /**
- * Returns the chat, the bot and the member of a call. `direct` is the error for a direct chat. Errors:
- * `chat_not_found`, `not_group_member`, `not_channel_member`, `chat_member_not_found`.
+ * Returns the chat that a call names, the calling bot, and the member whom the call is about. `direct` is the error for
+ * a direct chat. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`, `chat_member_not_found`.
  */
 export async function moderated(
   { bot, store }: { readonly bot: Bot; readonly store: Store },

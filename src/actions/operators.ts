@@ -1,4 +1,7 @@
-/** Builds bots and people as administrators see them: without tokens, secrets and paths of URLs. */
+/**
+ * Builds the views of bots and people for administrators. These views contain no tokens, no secrets and no paths of
+ * URLs.
+ */
 
 import { ruleLimits } from '../rules/limits.js';
 import { defaultUpdateMask, maskNames } from '../rules/update_kinds.js';
@@ -49,7 +52,7 @@ export function viewOperatorAttempt(row: AttemptRow): Readonly<Record<string, un
 
 export interface SeenQueue {
   readonly slot: number;
-  /** The webhook of the bot or the route. Null while the bot polls. */
+  /** The webhook of the bot or of the route. Null while the bot polls. */
   readonly webhook: Webhook | Route | null;
   readonly info: QueueInfo;
 }
@@ -66,10 +69,10 @@ export interface SeenBot {
 
 type Queue = OperatorBot['queues'][number];
 
-/** Rounds a rate so that one attempt in an hour is not zero. */
+/** Keeps enough digits that one attempt per hour does not round to zero. */
 const rateOf = (count: number, seconds: number) => Math.round((count / seconds) * 1e6) / 1e6;
 
-/** Returns those settings of a queue that `getWebhookInfo` also returns. Shows only the host of the URL. */
+/** Returns those settings of a queue that `getWebhookInfo` also returns. Of the URL, shows only the host. */
 function settingsOf(webhook: Webhook | Route | null): Partial<Queue> {
   if (webhook === null) return {};
   return {

@@ -1,4 +1,4 @@
-/** Builds a bot with its settings, for endpoints that return it to the owner. */
+/** Builds the view of a bot with its settings for the bot's owner. */
 import type { Files } from '../files/files.js';
 import type { Bot, User } from '../store/core/control.js';
 import { botProfile } from '../store/core/profiles.js';

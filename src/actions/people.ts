@@ -13,8 +13,8 @@ export interface NamedPerson {
 }
 
 /**
- * Returns a person other than the caller. A username finds anybody. An id finds only people with whom the caller shares a
- * chat, and people whom the caller blocked. Otherwise callers could try ids to find out which people exist. Errors:
+ * Returns a person other than the caller. A username finds any person. An id finds only people who share a chat with
+ * the caller or whom the caller blocked, so that callers cannot find out by trying ids who exists. Errors:
  * `user_not_found`, `too_many_requests`.
  */
 export async function namedPerson(store: Store, user: User, name: string): Promise<NamedPerson> {

@@ -1,4 +1,4 @@
-/** Stores, removes and shows the pictures of bots for calls by the owners, and the avatars of people. */
+/** Stores, removes and shows the pictures of bots and the avatars of people. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';
@@ -42,14 +42,14 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
   };
 }
 
-/** Returns the avatar of a person as a field. Empty if there is no avatar. */
+/** Returns the person's avatar as a field, or no field if the person has no avatar. */
 export const viewAvatar = (files: Files, { avatar }: Pick<User, 'avatar'>) =>
   avatar.length > 0 ? { avatar: viewPicture(files, avatar) } : {};
 
 export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
-  // Ignores the error. The sweep of unused files removes these records later.
+  // Ignores the error, because the sweep of unused files removes these records later.
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
@@ -70,7 +70,7 @@ export async function writeFiles(
 
 /**
  * Makes a picture from the bytes, sets it as the bot's picture and removes the files of the previous picture. Checks
- * ownership before it decodes the bytes. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`,
+ * the ownership before decoding the bytes. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`,
  * `too_large` above `limits.picture_bytes_max`.
  */
 export async function putPicture(
@@ -83,8 +83,7 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(owner, kind, bytes));
-  // If the change fails, keeps the new files. If no record uses these files, the sweep of unused files removes them
-  // later.
+  // If this call fails, the new files stay. The sweep of unused files removes them later unless a record uses them.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);
@@ -115,7 +114,7 @@ export async function putAvatar(
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   await store.profiles.takeChange(user);
   const stored = await writeFiles(store, files, await files.pictures.make(user, 'avatar', bytes));
-  // If the change fails, keeps the new files. The sweep of unused files removes them later if they are not in use.
+  // If this call fails, the new files stay. The sweep of unused files removes them later unless a record uses them.
   const { present, former } = await store.profiles.setAvatar(user, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);

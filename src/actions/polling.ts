@@ -1,4 +1,4 @@
-/** Parameters and checks that polls and streams of updates share. */
+/** Defines the parameters and checks that long polls and update streams share. */
 import { fail } from '../errors.js';
 import type { Bot } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
@@ -26,14 +26,17 @@ interface Shared {
   readonly consumer_timeout?: number | undefined;
 }
 
-/** Error: `parameter_wrong` for a negative offset, because such an offset would confirm updates of other consumers. */
+/**
+ * Error: `parameter_wrong` for a negative offset, because a negative offset would also confirm other consumers'
+ * updates.
+ */
 export function consumerOf({ consumer, consumer_timeout, offset = 0 }: Shared) {
   if (consumer === undefined) return undefined;
   if (offset < 0) fail('parameter_wrong', { name: 'offset', what: 'at least 0 if consumer is set' });
   return { name: consumer, leaseMs: (consumer_timeout ?? limits.consumer_lease_s_default) * 1_000 };
 }
 
-/** Returns a function that checks whether the token of a call is still accepted. */
+/** Returns a function that checks whether the token with which a bot called is still accepted. */
 export function tokenCheck(store: Store, bot: Bot): () => boolean | Promise<boolean> {
   const accepted = ({ token, state }: Bot) => token === bot.token && state === undefined;
   return () => {

@@ -19,7 +19,9 @@ interface FormattedInput {
   readonly entities?: readonly EntityInput[] | undefined;
 }
 
-/** Parses a text of a poll. Refuses long source texts before parsing them. Returns null if the text is too long. */
+/**
+ * Parses one of a poll's texts. Refuses long source texts before parsing them. Returns null if the text is too long.
+ */
 function parsed({ text, mode, entities }: FormattedInput, max: number) {
   const source = text.replaceAll('\r', '');
   if (source.length > limits.markup_length_max) return null;
@@ -94,19 +96,19 @@ export async function withNewPolls<T>(
   }
 }
 
-/** Returns whether a bot may copy a poll. To copy a quiz, the bot must know the answer. */
+/** Returns whether a bot may copy a poll. A bot may copy a quiz only if it knows the answer. */
 const isCopyable = (poll: Poll, bot: number, now: number): boolean =>
   !poll.quiz || poll.bot === bot || isPollClosed(poll, now);
 
-/** `now` is the Unix time in seconds. */
+/** Returns whether a bot may copy this message. `now` is the Unix time in seconds. */
 export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number, now: number): boolean => {
   const poll = pollIn(record.content);
   return poll === undefined || isCopyable(poll, bot, now);
 };
 
 /**
- * Returns the draft of a copy: a new, open poll of the copying bot. If the original has already ended, the copy has no
- * end time.
+ * Returns the draft of the copy, which is a new, open poll owned by the copying bot. If the original has already ended,
+ * the copy has no end time.
  */
 function draftOfCopy(
   { id: _id, state: _state, closed: _closed, close_date, ...poll }: Poll,
@@ -137,8 +139,8 @@ export const withCopiedPolls = (
 const noState: PollState = { voters: 0, stopped: true, counts: [], own: [] };
 
 /**
- * Returns the state of a poll. While Postgres is unavailable, returns undefined for people, so that they can still read
- * the chat.
+ * Returns the state of a poll. While Postgres is unavailable, returns undefined if the viewer is a person, so that
+ * people can still read the chat.
  */
 async function stateOf(store: Store, poll: Poll, who: Viewing): Promise<PollState | undefined> {
   try {
@@ -196,7 +198,7 @@ export async function seenPoll(store: Store, user: User, chat: ChatRef, messageI
 }
 
 /**
- * Refuses a vote in a direct chat with a blocked bot or in a closed chat of two people. Messages to these chats are
+ * Refuses a vote in a direct chat with a blocked bot or in a closed chat of two people. Messages to such chats are
  * refused too.
  */
 export async function assertVotingAllowed(store: Store, chat: ChatRef): Promise<void> {

@@ -42,7 +42,7 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
 /**
- * Runs `use` with a function that builds the content. Builds the content only if `use` calls this function. Errors:
+ * Runs `use` with a function that builds the content. The content is built only if `use` calls this function. Errors:
  * `postContentErrors`.
  */
 export async function withPostContent<T>(

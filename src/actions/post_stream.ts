@@ -1,4 +1,4 @@
-/** Sends the reactions on one post to a stream that follows the post (interface §6, behaviour §8). */
+/** Sends the reactions on one post to an event stream that follows the post (interface §6, behaviour §8). */
 
 import type { User } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
@@ -24,8 +24,8 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // Sends nothing if the post is deleted or cannot be read. Keeps the old version, so that the next change causes
-    // another read.
+    // If the post is deleted or cannot be read, sends nothing and keeps `shown` as it is, so that the next change
+    // causes another read.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;

@@ -23,7 +23,6 @@ export const postFields = {
   external_id: optional(postName),
 };
 
-/** Returns the given post id. Error: `parameter_required` if `post_id` is missing. */
 export const botPostName = (given: {
   readonly post_id?: string | undefined;
   readonly external_id?: string | undefined;
@@ -37,13 +36,13 @@ export const postOf = (store: Store, name: string): number =>
 export type PostViewer = User | null;
 
 /**
- * Builds the list of all reactions on a post. For each emoji, lists the latest users up to a limit, with the viewer
- * first.
+ * Builds the list of all reactions on a post. For each emoji, lists the most recent users up to a limit. If the viewer
+ * reacted, the viewer comes first.
  */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    // If the viewer's own reaction is the latest, the order stays the same.
+    // If the viewer is already first, the order stays the same.
     const inOrder = self === null || users[0] === self;
     const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
     return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
@@ -56,7 +55,7 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
-/** The fields that a post has in common with its message. */
+/** The fields that a post and its message have in common. */
 const sameFields = [
   'edit_date',
   'text',
@@ -83,7 +82,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   for (const name of sameFields) if (view[name] !== undefined) shown[name] = view[name];
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
-  // Nests a poll, because a poll has a field `type` of its own.
+  // Nests the poll, because a poll has its own field `type`.
   if (type === 'poll') shown.media = { type, poll: view.poll };
   else if (type !== 'text') shown.media = { ...([view[type]].flat()[0] as object), type };
   shown.reactions = viewReactions(state, viewer);

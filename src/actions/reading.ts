@@ -23,7 +23,8 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
 }
 
 /**
- * Returns the viewer for a person who reads the chat. The bot of a direct chat has its name in the person's language.
+ * Returns the viewer object for a person who reads the chat. In a direct chat, the bot's name is in the person's
+ * language.
  */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;

@@ -18,8 +18,8 @@ interface Words {
 }
 
 /**
- * Returns the text of a post, or the caption of its file. Errors: those of `textContent` and of `captionContent`,
- * `parameter_wrong` for the caption of a video note.
+ * Returns the text of a post, or the caption of its file. Errors: those of `textContent` and of `captionContent`, and
+ * `parameter_wrong` if a video note has a caption.
  */
 export async function scheduledWords(
   store: Store,
@@ -55,9 +55,7 @@ export function checkTime(store: Store, at: number): number {
   return isValid ? at : fail('schedule_time_wrong');
 }
 
-/**
- * Leaves out the id of the file, so that no other message can use the file. The file is removed together with the post.
- */
+/** Leaves out the `file_id`, so that no other message can use the file, which is removed together with the post. */
 const viewFile = ({ type, name, mime, size, width, height, duration }: Media) => ({
   type,
   ...(name === undefined ? {} : { file_name: name }),
@@ -89,7 +87,7 @@ const inputOf = ({ user, ...entity }: NonNullable<Content['entities']>[number]):
 /** Sends the post, unless an earlier attempt has sent it. Errors: those of `textContent` and of `Messages.send`. */
 async function send(store: Store, post: ClaimedPost, author: User | null): Promise<StoredMessage> {
   if (author === null) return fail('posting_not_allowed');
-  // Runs these checks only if no earlier attempt has sent the post.
+  // Called only if no earlier attempt has sent the post.
   const messageOf = async (): Promise<NewMessage> => {
     if (author.state === 'suspended') return fail('posting_not_allowed');
     const { text = '', entities } = post.content;
@@ -100,7 +98,10 @@ async function send(store: Store, post: ClaimedPost, author: User | null): Promi
   return store.under(post.seed, true).messages.send(post.chat, userSender(author), messageOf);
 }
 
-/** After these errors, a process tries to publish the post again when the claim on the post ends. */
+/**
+ * After these errors the post stays scheduled. When the claim on the post ends, a process tries to publish the post
+ * again.
+ */
 const passing: ReadonlySet<ErrorName> = new Set<ErrorName>(['unavailable', 'too_many_requests', 'internal']);
 
 export const isFinal = (error: unknown): error is ApiError =>

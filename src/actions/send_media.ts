@@ -24,8 +24,8 @@ import {
 import { type MediaContext, takeMedia, thumbnailErrors, withMedia } from './media.js';
 
 /**
- * Accepts a URL, a `file_id` or `attach://<name>`. If an uploaded part has the name of the parameter, the parameter
- * itself is absent.
+ * Accepts a URL, a `file_id` or `attach://<name>`. The parameter is absent if the call uploads a part with the
+ * parameter's name.
  */
 export const media = optional(text).describe(
   'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
@@ -94,7 +94,7 @@ export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 export const personFileTypes = mediaTypes.filter((type) => type !== 'sticker');
 
 /**
- * Returns the kind of content that a call gives, or undefined if it gives none. An uploaded part that is named after a
+ * Returns the kind of content that a call contains, or undefined if it contains none. An uploaded part whose name is a
  * kind counts as content of this kind, unless a parameter refers to the part. Error: `parameter_wrong` for several
  * kinds.
  */
@@ -114,7 +114,7 @@ export function onlyKind<K extends string>(
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 
-/** The errors of files and captions, for all senders. */
+/** The errors of files and captions, whoever sends them. */
 export const fileErrors = [
   'sending_not_permitted',
   'caption_too_long',
@@ -142,7 +142,6 @@ type FileParams = Omit<MediaDescriptor, 'type' | 'media'> & { readonly emoji?: s
 
 type MediaParams = SendingParams & FileParams & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
 
-/** The chat, the sender and all other properties of a message except its content. */
 export interface Sending {
   readonly chat: ChatRef;
   readonly sender: Sender;
@@ -150,8 +149,8 @@ export interface Sending {
 }
 
 /**
- * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` asks for the content.
- * Errors: those of `takeMedia`.
+ * Passes to `use` a function that builds the content from the media and the caption. Stores an uploaded file only when
+ * this function is called. Errors: those of `takeMedia`.
  */
 export function withDescribed<T>(
   context: MethodContext,
@@ -171,8 +170,8 @@ export function withDescribed<T>(
 }
 
 /**
- * Sends one message with media, from a bot or a person. `type` is also the name of the parameter or of the multipart
- * part that contains the file. Runs all checks that do not need the file before it stores an upload. Errors:
+ * Sends one message with media, as a bot or a person. `type` is also the name of the parameter or of the multipart part
+ * that contains the file. Runs all checks that do not need the file before it stores an uploaded file. Errors:
  * `fileErrors` and those of `store.messages.send`.
  */
 export async function sendFile(

@@ -98,7 +98,6 @@ export const contactParams = {
 
 type Given<S extends z.ZodRawShape> = z.output<z.ZodObject<S>>;
 
-/** Removes absent fields. */
 const present = <T extends object>(fields: T): T =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 
@@ -113,8 +112,8 @@ export function locationOf(p: Given<typeof locationParams>): Location {
 }
 
 /**
- * Builds a location that is live for `live_period` seconds from `now`, a Unix time in seconds. Without a period, builds
- * a new position for a live location.
+ * Builds a location that is live for `live_period` seconds from `now`, a Unix time in seconds. Without a period, the
+ * result is a new position for an existing live location.
  */
 export function liveLocationOf(p: Given<typeof locationParams & typeof liveParams>, now: number): Location {
   const { live_period: period, heading, proximity_alert_radius: radius } = p;
@@ -147,8 +146,8 @@ interface ObjectParams extends SendingParams {
 }
 
 /**
- * Sends the content as a bot. If the content is a function, calls it only if no earlier attempt of the same call has
- * sent the message. Errors: `objectErrors`.
+ * Sends the content as a bot. If the content is given as a function, calls it only if no earlier attempt of the same
+ * call has sent the message. Errors: `objectErrors`.
  */
 export async function sendObject<T extends ContentObject>(
   { bot, store }: MethodContext,

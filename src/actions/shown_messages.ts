@@ -1,6 +1,6 @@
 /**
- * Adds the parts of messages that differ by reader: tokens for the owner of a bot (behaviour §12), and the results of
- * polls.
+ * Adds the parts of a message that depend on the reader: poll results, and bot tokens for the owner of the bot
+ * (behaviour §12).
  */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
@@ -23,9 +23,9 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 }
 
 /**
- * Returns the messages as this person sees them, with the results of polls. Placeholders for the tokens of other
- * people's bots keep their stored text. While Postgres is unavailable, all placeholders keep their stored text. Runs no
- * query if no message has a placeholder.
+ * Returns the messages as this person sees them. Adds poll results. Fills the placeholders for the tokens of the
+ * person's own bots; all other placeholders keep their stored text. While Postgres is unavailable, no placeholder is
+ * filled. Queries no tokens if no message has a placeholder.
  */
 export async function asSeenBy(
   store: Store,
@@ -47,8 +47,8 @@ export async function asSeenBy(
 }
 
 /**
- * Returns messages that this person sent to a chat, as this person sees them. A quoted message in a reply may contain
- * one of the person's tokens.
+ * Returns messages that this person sent to a chat, as this person sees them. A message that one of them replies to may
+ * contain a token of the person's bots.
  */
 export async function viewAllOwn(
   store: Store,

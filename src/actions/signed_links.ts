@@ -1,6 +1,6 @@
 /**
- * Signs the identity of the person who opens a button's link. The key is derived from the bot's token, as the Bot API
- * documents.
+ * Adds a person's signed identity to the link of a button that the person opens. The key is derived from the bot's
+ * token, as the Bot API documents.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { Profile } from '../store/core/codec.js';
@@ -10,7 +10,7 @@ type Fields = Readonly<Record<string, string>>;
 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
-/** Returns the text to sign: one `name=value` per line, ordered by name. */
+/** Returns the text to sign: one line `name=value` per field, ordered by name. */
 const checkText = (fields: Fields): string =>
   Object.keys(fields)
     .sort()
@@ -18,8 +18,8 @@ const checkText = (fields: Fields): string =>
     .join('\n');
 
 /**
- * Builds the address of a Web App with its init data in the fragment `tgWebAppData`. The init data are `user`,
- * `auth_date` in seconds, and `hash`. The page checks `hash` with the key HMAC-SHA256(`WebAppData`, token).
+ * Builds the address of a Web App. Its fragment contains the init data as `tgWebAppData`: `user`, `auth_date` in
+ * seconds, and `hash`. The page can verify `hash` with the key HMAC-SHA256(`WebAppData`, token).
  */
 export function webAppLink(url: string, token: string, person: Profile, seconds: number): string {
   const { is_bot: _, ...user } = viewUser(person);
@@ -36,7 +36,7 @@ export function webAppLink(url: string, token: string, person: Profile, seconds:
 
 /**
  * Builds the address of a login button. Its query has the person's `id` and names, `auth_date` in seconds, and `hash`.
- * The page checks `hash` with the key SHA-256(token).
+ * The page can verify `hash` with the key SHA-256(token).
  */
 export function loginLink(url: string, token: string, person: Profile, seconds: number): string {
   const { id, first_name, last_name, username } = viewUser(person);

@@ -1,4 +1,4 @@
-/** Contains code that the methods for sets of stickers share (behaviour §4). Only static stickers are supported. */
+/** Contains code that the methods for sticker sets share (behaviour §4). Only static stickers are supported. */
 import { z } from 'zod';
 import { viewSticker } from '../content/sticker.js';
 import { type ErrorName, fail } from '../errors.js';
@@ -42,7 +42,6 @@ export const keywords = optional(
   `Up to ${limits.sticker_keywords_max} words for searches, with up to ${limits.sticker_keywords_length_max} characters together`,
 );
 
-/** Accepts only the format `static`. */
 export const stickerFormat = z
   .literal('static', {
     error: ({ input }) => (input === undefined ? '' : answer('sticker_format_unsupported')),
@@ -101,9 +100,7 @@ export async function checkStickerUser(store: Store, bot: Bot, user: number): Pr
 
 const shape = /^[a-z]\w*$/i;
 
-/**
- * Checks the name of a new set. It must end in `_by_` and the username of the bot. Error: `sticker_set_name_invalid`.
- */
+/** Checks the name of a new set, which must end in `_by_` and the bot's username. Error: `sticker_set_name_invalid`. */
 export function checkSetName(bot: Bot, name: string): void {
   const isShaped =
     name.length <= limits.sticker_set_name_length_max && shape.test(name) && !name.includes('__');
@@ -119,17 +116,18 @@ const setStickerOf = (
   ...{ emoji: given.emoji_list, keywords: given.keywords ?? [] },
 });
 
-/** Returns whether the `file_id` names a set that belongs to the bot and contains the file. */
+/** Returns whether the `file_id` comes from one of the bot's sticker sets, and this set still contains the file. */
 async function isInOwnSet({ bot, store }: MethodContext, { set, key }: MediaFile): Promise<boolean> {
   return set !== undefined && (await store.stickerSets.contains(bot.id, set, key ?? ''));
 }
 
 /**
- * Refuses files of other accounts. A set would keep such files, although they count as uploads of another owner.
- * Accepts stickers of the bot's own sets, even if a former owner of the bot uploaded them. Error: `wrong_file_id`.
+ * Refuses files that other accounts uploaded, because such a file counts as an upload of the other account while the
+ * set keeps it. Accepts stickers from the bot's own sets, even if a former owner of the bot uploaded them. Error:
+ * `wrong_file_id`.
  */
 async function takeSticker(context: MethodContext, sticker: string): Promise<TakenMedia> {
-  // A URL is refused, because the server could not check its picture.
+  // Refuses a URL, because the server never fetches it and so cannot check the picture.
   if (sticker.includes(':') && !sticker.startsWith('attach:')) fail('wrong_file_id');
   const taken = await takeMedia(context, 'sticker', 'sticker', sticker);
   const { bot, store } = context;
@@ -140,7 +138,7 @@ async function takeSticker(context: MethodContext, sticker: string): Promise<Tak
   return isOwn ? taken : fail('wrong_file_id');
 }
 
-/** Stores one file after the other. If one sticker is refused, removes the files that were already stored. */
+/** Stores the files one after another. If one sticker is refused, removes the files that were already stored. */
 async function takeStickers(context: MethodContext, given: readonly InputSticker[]): Promise<TakenMedia[]> {
   const taken: TakenMedia[] = [];
   try {
@@ -160,9 +158,9 @@ export interface StickerChange {
 }
 
 /**
- * Stores the files of new stickers and makes a change with them. Removes the files if `make` refuses. Does nothing if
- * an earlier attempt of the call made the change, because a second run would store the files again and fail in `check`.
- * Errors: `inputStickerErrors`, `too_many_requests`, `unavailable`, and those of `check` and `make`.
+ * Stores the files of new stickers, and makes a change with them. Removes the files if `make` refuses the change. Does
+ * nothing if an earlier attempt of the call made the change, because a second run would store the files again and fail
+ * in `check`. Errors: `inputStickerErrors`, `too_many_requests`, `unavailable`, and those of `check` and `make`.
  */
 export async function changeWithStickers(
   context: MethodContext,
@@ -185,8 +183,8 @@ export async function changeWithStickers(
 }
 
 /**
- * Returns the name of the set and the key of the file for a `file_id` from `getStickerSet`. Errors: `wrong_file_id`,
- * `sticker_set_invalid` for a file that is not from a set.
+ * Returns the name of the sticker set and the key of the file that a `file_id` from `getStickerSet` contains. Errors:
+ * `wrong_file_id`, `sticker_set_invalid` if the file is not from a set.
  */
 export function placeOfSticker(files: FileIds, id: string): { readonly set: string; readonly key: string } {
   const { type, set, key } = files.fileOf(id);
@@ -195,7 +193,7 @@ export function placeOfSticker(files: FileIds, id: string): { readonly set: stri
 }
 
 /**
- * The `file_id` of each sticker contains the name of the set and the first emoji. Messages sent with this `file_id`
+ * Puts the name of the set and the sticker's first emoji into each `file_id`, so that messages sent with this `file_id`
  * show the set and the emoji.
  */
 export function viewStickerSet(files: FileIds, { name, title, stickers }: StickerSet) {

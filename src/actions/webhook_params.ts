@@ -43,7 +43,7 @@ export const receiverErrors = [
 ] as const;
 
 /**
- * Returns the certificate. It is the uploaded part that the parameter names, the part `certificate`, or the PEM text in
+ * Returns the certificate: the uploaded part that the parameter names, the part named `certificate`, or the PEM text in
  * the parameter itself.
  */
 function certificateOf({ uploads, receivers }: MethodContext, given: string | undefined): string | null {

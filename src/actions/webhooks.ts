@@ -11,13 +11,13 @@ import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
 
-/** Deletes a webhook. The description in the response says whether a webhook existed (behaviour §10). */
+/** Deletes a webhook. The description in the result says whether a webhook existed (behaviour §10). */
 export async function removeWebhook(store: Store, bot: number, drop: boolean): Promise<Described> {
   const removed = await store.webhooks.remove(bot, drop);
   return new Described(true, removed ? 'Webhook was deleted' : 'Webhook is already deleted');
 }
 
-/** Returns how a bot receives updates, for the bot or its owner. The URL is empty while the bot polls. */
+/** Returns how a bot receives updates, for calls by the bot or its owner. The URL is empty while the bot polls. */
 export async function webhookState(store: Store, bot: number) {
   const [webhook, info] = await Promise.all([store.webhooks.find(bot), store.queues.info(bot)]);
   const { pending, mask, error, strayed } = info;
@@ -35,7 +35,7 @@ export async function webhookState(store: Store, bot: number) {
   };
 }
 
-/** Returns the filter that selects delivery attempts by `delivered`, `failed` or an HTTP status. */
+/** Returns a filter for delivery attempts. `status` is `delivered`, `failed` or an HTTP status. */
 export function outcomeFilter(status: string | undefined) {
   const named = status === 'delivered' || status === 'failed';
   return {
