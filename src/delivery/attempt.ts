@@ -78,8 +78,8 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'tracepare
 
 /**
  * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
- * While the bot is read, or while the request waits for a connection, the lease can end or the settings can change.
- * `maySend` is therefore called after each of these waits. Returns `late` if `maySend` returns false.
+ * The lease can end or the settings can change while the bot is read and while the request waits for a connection, so
+ * `maySend` is called after each of these waits. Returns `late` if `maySend` returns false.
  */
 export async function attempt(
   { time, store, send, inside, traceparent, onError }: AttemptContext,
@@ -101,7 +101,7 @@ export async function attempt(
     if (isBlocked(found)) return 'blocked';
     if (!maySend()) return 'late';
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
-    // Uses the original id, because receivers detect a repeated update by its id.
+    // Uses the original id even for a repeated update, because receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };
     const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile, time)));
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';

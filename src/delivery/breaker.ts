@@ -1,6 +1,6 @@
 /**
- * Implements a circuit breaker for the requests to one receiver. Limits the number of requests in flight, and allows
- * only one probe at a time while the receiver is down. Has no side effects.
+ * Implements a circuit breaker for the requests to one receiver. Limits the number of requests in flight, and sends
+ * only one request (a probe) at a time while the receiver is down. Has no side effects.
  */
 import type { RetryPolicy } from '../rules/retry_policy.js';
 import { deliveryLimits as limits } from './limits.js';
@@ -9,8 +9,8 @@ import { nextTry } from './schedule.js';
 export type Breaker = ReturnType<typeof createBreaker>;
 
 /**
- * Creates a breaker that continues from the state of the previous lease. `probes` above 0 means that the receiver was
- * down. Pauses follow `policy`, up to limits.webhook_pause_ms_max.
+ * Creates a breaker that continues from the state of the previous lease. `probes` is the number of probes that have
+ * failed; above 0, the receiver is down. The pauses follow `policy`, up to limits.webhook_pause_ms_max.
  */
 export function createBreaker(probes: number, policy: RetryPolicy | null = null) {
   let failures = 0;
@@ -39,7 +39,6 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
     get pauseMs() {
       return down ? pauseMs : 0;
     },
-    /** How many requests may be in flight now, up to `max`. */
     allowed: (max: number) => (down ? 1 : Math.min(max, ramp)),
     success() {
       failures = 0;
@@ -49,8 +48,8 @@ export function createBreaker(probes: number, policy: RetryPolicy | null = null)
       ramp *= 2;
     },
     /**
-     * Counts a failure. `probe` means that the request was sent while the receiver was down. While the receiver is
-     * down, ignores other failures, because their requests were sent before the receiver went down.
+     * Counts a failure. `probe` says that the request was sent while the receiver was down. While the receiver is down,
+     * only probes count, because all other requests were sent before the receiver went down.
      */
     failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;

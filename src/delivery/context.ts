@@ -1,4 +1,4 @@
-/** Defines the dependencies of a delivery, and the callbacks that report its progress. */
+/** Defines what a delivery needs, and the callbacks that report its progress. */
 
 import type { Random } from '../random.js';
 import type { Store } from '../store/store.js';
@@ -11,8 +11,8 @@ import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
 /**
- * Sends a body once. An aborted request counts as a failure. `maySend` must be called directly before the request is
- * written. If `maySend` returns false, nothing is written, and the outcome is ignored.
+ * Sends a body once. An aborted request counts as a failure. The implementation must call `maySend` directly before it
+ * writes the request. If `maySend` returns false, nothing is written, and the outcome is ignored.
  */
 export type Send = (
   receiver: Receiver,
@@ -28,18 +28,18 @@ export interface DrainContext {
   readonly slots: Slots;
   readonly heldBytes: HeldBytes;
   /**
-   * Returns the function that handles a bot's updates in this process. Only the management bot has such a function. The
-   * function rejects if the update must be retried.
+   * Returns the function that handles a bot's updates inside this process instead of sending them. Only the management
+   * bot has such a function. The function rejects if the update must be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
-  /** Returns whether a drain of the owner may keep its lease although it has no work. */
+  /** Returns whether a drain may keep its lease while it has no work. `owner` is the owner of the drain's bot. */
   mayStay(owner: number): boolean;
   readonly signer: SignerOptions;
-  /** Returns the header `traceparent` of a delivery, if the trace of the delivery is kept. */
+  /** Returns the header `traceparent` of a delivery, or undefined if the delivery's trace is not kept. */
   traceparent?(bot: number, delivery: Delivery): string | undefined;
   readonly time: Time;
   readonly random: Random;
-  /** Called after every attempt, with the id of the queue. `dead` is set if the update will not be retried. */
+  /** Called after every attempt, with the id of the queue. `dead` is not null if the update will not be retried. */
   onOutcome?(
     queue: number,
     delivery: Delivery,
@@ -47,7 +47,10 @@ export interface DrainContext {
     dead: DeadReason | null,
     attempt: AttemptFacts,
   ): void;
-  /** Runs the method that the receiver's answer contains, before the chat's next update is sent. Must not reject. */
+  /**
+   * Calls the method that the receiver's answer contains. The chat's next update is sent only after this call. Must not
+   * reject.
+   */
   onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
   /** Called with the id of the queue when its webhook was removed because the receiver answered 410 for 23 hours. */
   onRemoved?(queue: number): void;
@@ -55,13 +58,13 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
-  /** The owner. The attempt uses a part of this owner's share of the process. */
+  /** The owner whose share of the process this attempt uses. */
   readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
   /** The time of the next attempt in ms, by the clock of Redis, or null if there is none. */
   readonly nextAtMs: number | null;
   readonly secrets: readonly string[];
-  /** Whether the update is part of a replay into a webhook. */
+  /** Whether the update was sent by a replay into a webhook. */
   readonly isReplay?: boolean;
 }

@@ -1,7 +1,4 @@
-/**
- * Collects the updates that a worker will not retry again. A script later moves them from the queue to the dead
- * letters.
- */
+/** Collects the updates that a worker will not retry. A script then moves them from the queue to the dead letters. */
 
 import { groupBy, piecesOf } from '../store/core/groups.js';
 import type { DeadReason, Deliveries, Delivery } from '../store/webhooks/deliveries.js';

@@ -1,16 +1,16 @@
 /**
- * Delivers one bot's updates under one lease, until the queue stays empty for a while or the lease ends.
+ * Delivers one bot's updates under one lease, until the queue has been empty for a while or the lease ends.
  *
- * Every event (an answer, a hint, a timer) calls `#pump`. It sends the updates that may be sent, and runs a step with
- * Redis when there are results to report or updates to fetch. Steps do not overlap. The next step handles events that
- * occur during a step.
+ * Every event (an answer, a hint, a timer) calls `#pump`. `#pump` sends the updates that may be sent, and runs a step
+ * with Redis when there are results to report or updates to fetch. Only one step runs at a time. Events that occur
+ * during a step are handled by the next step.
  *
- * The hint of a small update contains a copy of it. `#accept` buffers the copy if a step would have read the same update
- * next. Otherwise the hint only causes a step, as if it contained no copy.
+ * The hint of a small update contains a copy of the update. `#accept` buffers the copy if this update is the next one
+ * in the queue. Otherwise the hint only causes a step, as if it contained no copy.
  *
- * The lease is measured by the monotonic clock, from the time at which its renewal was sent. After half of the lease
- * nothing more is sent. Shortly before its end, requests in flight are aborted, and the next lease holder redelivers
- * every unacknowledged update.
+ * The lease is measured by the monotonic clock, from the time at which its renewal was sent. Once half of the lease has
+ * passed, nothing more is sent. Shortly before the lease ends, requests in flight are aborted. The next lease holder
+ * redelivers every unacknowledged update.
  *
  * A drain is in one of four states. Only `#enter` changes the state.
  * - `running`: updates are sent, unless the bot is blocked, the receiver is down, or the settings are outdated.
@@ -50,20 +50,20 @@ import { mayTake } from './slots.js';
 import { type InFlight, UpdateBuffer } from './update_buffer.js';
 import { createWakeTimer } from './wake_timer.js';
 
-/** How long a drain collects acknowledgements while other requests are in flight, in ms. */
+/** How long a drain collects acknowledgements before it reports them, while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time between a step and the next step that a hint causes. Many updates in a short time therefore share
- * one step. The next update of a quiet bot is still fetched immediately.
+ * The minimum time in ms between a step and the next step that a hint causes, so that many new updates share one step.
+ * If the last step is longer ago, the hint causes a step immediately.
  */
 const hintIntervalMs = 20;
 /**
- * How long a drain runs before it subscribes to hints. A short drain then needs no subscription. If the bot was served
- * a moment ago, the drain subscribes immediately.
+ * How long a drain runs before it subscribes to hints, in ms. A drain that ends earlier needs no subscription. If the
+ * bot was served a moment ago, the drain subscribes immediately.
  */
 const listenAfterMs = 20;
 const failurePauseMs = 100;
-/** How long a worker may use its lease. */
+/** How long a worker uses its lease, in ms. */
 const heldMs = limits.webhook_lease_ms - limits.webhook_lease_margin_ms;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
@@ -74,12 +74,12 @@ type State = 'running' | 'removed' | 'stopping' | 'over';
 export class Drain {
   readonly #context: DrainContext;
   readonly #time: Time;
-  /** The id of the queue. For the queue of a route, this id differs from the id of the bot. */
+  /** The id of the queue. A route has its own queue, whose id differs from the bot's id. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The owner. The drain uses a part of this owner's share of the process. */
+  /** The owner whose share of the process this drain uses. */
   readonly #owner: number;
-  /** The queue to which the attempts belong. For a replay, this is the queue of the replay's target. */
+  /** The queue for which the attempts are recorded. In a replay, this is the queue into which the replay delivers. */
   readonly #target: number;
   readonly #isReplay: boolean;
   readonly #lease: Lease;
@@ -92,20 +92,20 @@ export class Drain {
   #state: State = 'running';
   #blocked: boolean;
   #breaker: Breaker;
-  /** Nothing is sent before this time, because the receiver is down. */
+  /** If the receiver is down, nothing is sent before this time. */
   #pauseEnd = 0;
   #destination: Destination;
   #maxConnections: number;
   #hook: number;
   /**
-   * Whether the settings have changed. If so, the drain sends nothing until it has read the new settings, because some
-   * buffered updates may be newer than the change.
+   * Whether the settings have changed. If so, the drain sends nothing until it has read the new settings, because the
+   * buffer may contain updates that were made after the change.
    */
   #outdated = false;
   #after: number;
   /**
-   * Whether copies of updates in hints may be accepted. Requires that no chat was parked at the last step, and that no
-   * step since then has parked a chat, failed, or asked to release the lease.
+   * Whether copies of updates in hints may be accepted. True if no chat was parked at the last step, and if since then
+   * no step has parked a chat, failed, or asked to release the lease.
    */
   #copying = false;
   #more: Lease['more'];
@@ -115,11 +115,11 @@ export class Drain {
   #renewedAt: number;
   /** The time of Redis and the monotonic time, read at the same moment. */
   #clock: { readonly redis: number; readonly own: number };
-  /** When the next parked chat is due, by the monotonic clock. */
+  /** When the next parked chat may be retried, by the monotonic clock. */
   #retryAt = Number.POSITIVE_INFINITY;
-  /** The webhook was deleted. Until this time, requests in flight may still be acknowledged. */
+  /** If the webhook was deleted, requests in flight may still be acknowledged until this time. */
   #graceEnd = Number.POSITIVE_INFINITY;
-  /** How many bytes of the buffer are counted in the owner's share. */
+  /** How many bytes of this drain's buffer `heldBytes` has counted for the owner. */
   #counted = 0;
   #hinted = false;
   #changed = false;
@@ -128,18 +128,20 @@ export class Drain {
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};
-  /** Resolves when the lease was released or lost. Resolves to true if more updates can be delivered immediately. */
+  /** Resolves when the lease was released or lost. The value is true if more updates can be delivered immediately. */
   readonly done = new Promise<boolean>((resolve) => {
     this.#finish = resolve;
   });
-  /** Resolves when the drain first has nothing left to do. The drain may continue and wait for new updates. */
+  /**
+   * Resolves when the drain has nothing left to do for the first time. The drain may continue and wait for new updates.
+   */
   readonly quiet = new Promise<void>((resolve) => {
     this.#resolveQuiet = resolve;
   });
 
   /**
-   * Starts delivering immediately. `sentAt` is the time at which the lease was requested. `again` means that the bot
-   * was served a moment ago and will probably get more updates soon.
+   * Starts delivering immediately. `sentAt` is the monotonic time at which the lease was requested. `again` says that
+   * the bot was served a moment ago and will probably get more updates soon.
    */
   constructor(
     context: DrainContext,
@@ -180,7 +182,7 @@ export class Drain {
     this.#pump();
   }
 
-  /** Whether a delivery or a report of deliveries is in progress or due. */
+  /** Whether deliveries or reports of deliveries are in progress or due. */
   get busy(): boolean {
     if (this.#isOver()) return false;
     const reporting = this.#report.urgent || this.#report.acked > 0 || this.#deadLetters.count > 0;
@@ -188,7 +190,7 @@ export class Drain {
     return this.#stepping || this.#buffer.open > 0 || reporting || sending;
   }
 
-  /** Whether nothing is sent for a while, because the receiver is down or the bot is blocked. */
+  /** Whether the drain sends nothing for a while, because the receiver is down or the bot is blocked. */
   get paused(): boolean {
     return this.#pauseLeft() > 0;
   }
@@ -243,8 +245,8 @@ export class Drain {
   }
 
   /**
-   * Adds fetched updates to the buffer. Skips a chat whose outcome is not reported yet, because the next step reports
-   * the outcome. `asked` is what this step requested from Redis.
+   * Adds fetched updates to the buffer. Skips a retried chat if its last outcome is not yet reported to Redis. `asked`
+   * is what this step requested from Redis.
    */
   #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
@@ -257,7 +259,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : this.#time.monotonic() + taken.wait;
   }
 
-  /** Adds an update to the buffer. Skips an update whose copy was already accepted during this step. */
+  /** Adds an update to the buffer, unless a copy of it was already accepted from a hint. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;
@@ -272,9 +274,9 @@ export class Drain {
   };
 
   /**
-   * Adds the copy of an update to the buffer. Returns false if the queue must be read instead, because updates before
-   * the copy are missing, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for
-   * a copy from before this lease, because such a copy may be outdated.
+   * Adds an update's copy from a hint to the buffer. Returns false if the queue must be read instead: if updates before
+   * this one are missing, the settings have changed, the buffer is full, or nothing may be sent. Also returns false if
+   * the copy is older than this lease, because it may be outdated.
    */
   #accept({ hook, id, made, row }: UpdateCopy): boolean {
     if (id <= this.#after) return true;
@@ -287,13 +289,13 @@ export class Drain {
   }
 
   /**
-   * Returns whether the bot is blocked, according to the cache of this process. Returns true while the lookup is still
+   * Returns whether the bot is blocked, according to this process's cache. Returns true while the lookup is still
    * running.
    */
   #isBlocked(): boolean {
     const found = this.#context.store.auth.botById(this.#bot);
     if (!(found instanceof Promise)) return isBlocked(found);
-    // Ignores the rejection here, because the next step waits for the same promise.
+    // Ignores the rejection here, because the next step awaits the same promise.
     found.catch(() => undefined);
     return true;
   }
@@ -356,8 +358,8 @@ export class Drain {
   }
 
   /**
-   * Puts the chat's updates back into Redis. This does not count as a failed delivery, because the receiver is not the
-   * cause.
+   * Puts the chat's updates back into Redis for a retry. Does not count a failed delivery, because the receiver is not
+   * the cause.
    */
   #giveBack(chat: string, delayMs: number): void {
     this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
@@ -375,10 +377,9 @@ export class Drain {
 
   #notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
-    // The failure does not count against the receiver, because this process had too few connections.
+    // If this process had no free connection, the failure does not count against the receiver.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // Ignores the outcome of a request to a previous webhook, because the outcome says nothing about the current
-    // receiver.
+    // If the request went to a previous webhook, its outcome says nothing about the current receiver.
     const former = !busy && to !== this.#destination;
     if (former)
       this.#context.onOutcome?.(
@@ -467,8 +468,8 @@ export class Drain {
   }
 
   /**
-   * Returns whether to keep the lease although no update is left. If the next update comes soon, keeping the lease is
-   * cheaper than a wake-up.
+   * Returns whether to keep the lease although no update is left. If the next update comes soon, keeping the lease
+   * costs less than a wake-up.
    */
   #staying(now: number): boolean {
     return (
@@ -492,10 +493,7 @@ export class Drain {
       : 'stay';
   }
 
-  /**
-   * This function is a property and not a method, so that it is always the same object and `slots` lists it at most
-   * once.
-   */
+  /** A property and not a method, because `slots` identifies a waiting drain by this function object. */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     this.#count(this.#buffer.bytes);

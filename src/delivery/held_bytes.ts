@@ -1,18 +1,18 @@
-/** Divides one process's memory for updates among the owners, by the rule of `slots.ts`. */
+/** Divides the memory that one process has for fetched updates among the owners, by the rule of `slots.ts`. */
 export type HeldBytes = ReturnType<typeof createHeldBytes>;
 
 export function createHeldBytes(max: number) {
   const owners = new Map<number, number>();
   let total = 0;
   return {
-    /** Counts bytes that are held for the owner. A negative number counts released bytes. */
+    /** Counts bytes that updates of the owner take up. A negative number counts bytes that are free again. */
     add(owner: number, bytes: number): void {
       const own = (owners.get(owner) ?? 0) + bytes;
       total += bytes;
       if (own === 0) owners.delete(owner);
       else owners.set(owner, own);
     },
-    /** Returns the number of free bytes minus the number of bytes that the owner holds. */
+    /** Returns how many more bytes are free than the owner's updates take up. May be negative. */
     room: (owner: number): number => max - total - (owners.get(owner) ?? 0),
   };
 }

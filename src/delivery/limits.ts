@@ -22,23 +22,26 @@ export const deliveryLimits = {
   webhook_session_ms: 600_000,
   webhook_sessions_max: 2_000,
   webhook_session_bytes_max: 8 * 1024,
-  /** The maximum duration of a test request (ping), and how many pings one front sends at a time. */
+  /** The maximum duration of a test request (ping), and the number of pings that one front sends at a time. */
   webhook_ping_ms_max: 10_000,
   webhook_pings_max: 16,
-  /** The answer headers that a ping shows to the owner: their maximum number, and the maximum size of names and values. */
+  /**
+   * The maximum number of answer headers that a ping shows to the owner, and the maximum size of their names and
+   * values.
+   */
   webhook_ping_headers_max: 50,
   webhook_ping_headers_bytes_max: 4 * 1024,
   webhook_pool_idle_ms: 60_000,
   webhook_retry_interval_ms_max: 120_000,
   webhook_retry_after_ms_max: 3_600_000,
-  /** The longest delay of a retry policy, without jitter. */
+  /** The longest delay that a retry policy can cause, before jitter is added. */
   webhook_policy_delay_ms_max: 3_600_000,
   webhook_retry_age_ms_max: 24 * 3_600_000,
   webhook_gone_ms: 23 * 3_600_000,
   webhook_lease_ms: 5_000,
   /**
-   * A worker aborts its requests this long before its lease ends. The worker's clock may be slower than the clock of
-   * Redis.
+   * A worker aborts its requests this long before its lease ends, because the worker's clock may be slower than the
+   * clock of Redis.
    */
   webhook_lease_margin_ms: 50,
   webhook_renew_ms: 1_200,
@@ -54,7 +57,7 @@ export const deliveryLimits = {
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,
   webhook_held_bytes_max: 16 * 1024 * 1024,
-  /** How many bytes of updates one process fetches in advance, for all bots. */
+  /** How many bytes of updates one process may have fetched but not yet delivered, for all bots. */
   webhook_held_bytes_total_max: 256 * 1024 * 1024,
   webhook_failures_in_a_row_max: 8,
   webhook_pause_ms_max: 60_000,

@@ -4,7 +4,10 @@ import type { Time } from '../time.js';
 const windowMs = 100;
 const busyShare = 0.8;
 
-/** Returns a cheap function that reports whether the event loop was at least 80 % busy in the last sampling window. */
+/**
+ * Returns a function that reports whether the event loop was busy for at least 80 % of the last sampling window.
+ * Calling this function is cheap.
+ */
 export function watchLoop(time: Time): () => boolean {
   let seen = performance.eventLoopUtilization();
   let seenAt = time.monotonic();

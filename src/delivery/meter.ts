@@ -42,7 +42,8 @@ export function createDeliveryMeter(time = systemTime): DeliveryMeter {
   const add = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   const rowsOf = (counts: ReadonlyMap<string, number>) =>
     [...counts].map(([name, n]) => [[name], n] as const);
-  // Starts every counter at 0. If a counter appeared only with its first event, rates would miss that event.
+  // Starts every counter at 0. If a counter appeared only with its first event, a rate over the counter would miss that
+  // event.
   for (const reason of ['expired', 'too_large', 'queue_full'] satisfies DeadReason[]) dead.set(reason, 0);
   outcomes.set('delivered', 0);
   return {
@@ -53,7 +54,7 @@ export function createDeliveryMeter(time = systemTime): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // The two times come from different clocks. The creation time is from Redis, and the current time is from this
+      // The difference can be negative, because the creation time comes from Redis and the current time from this
       // process.
       if (name === 'delivered') age.observe(Math.max(0, time.now() - made));
     },

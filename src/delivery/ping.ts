@@ -1,4 +1,4 @@
-/** Sends test requests (pings) to webhooks for their owners. A ping affects neither the queue nor the deliveries. */
+/** Sends test requests (pings) to webhooks for the owners. A ping affects neither the queue nor the deliveries. */
 import { fail } from '../errors.js';
 import { ruleLimits } from '../rules/limits.js';
 import type { Pings } from '../server/endpoint.js';
@@ -17,18 +17,18 @@ export interface PingOptions {
   readonly guard: Guard;
   readonly signer: SignerOptions;
   readonly time: Time;
-  /** Returns true during a drill, in which nothing is sent to webhooks. */
+  /** Returns true during a drill, when nothing is sent to webhooks. */
   readonly held: () => boolean;
 }
 
 type Ping = Awaited<ReturnType<Pings['send']>>;
 
-/** The headers whose values are not secret. All other values are hidden. */
+/** Matches the headers whose values are shown, because they are not secret. */
 const isPlain = /^(host|connection|content-type|content-length|webhook-id|webhook-timestamp|x-.*-ping)$/i;
 
 /**
- * Returns the request's headers in the order in which they are sent. The HTTP client adds Host and Connection at the
- * beginning, and Content-Length at the end.
+ * Returns the request's headers in the order in which they are sent. The HTTP client adds Host and Connection before
+ * them, and Content-Length after them.
  */
 function requestHeaders(origin: string, headers: Headers, body: Buffer): Ping['request']['headers'] {
   const sent = {
@@ -39,7 +39,7 @@ function requestHeaders(origin: string, headers: Headers, body: Buffer): Ping['r
   return Object.entries(sent).map(([name, value]) => ({ name, value: isPlain.test(name) ? value : null }));
 }
 
-/** Returns the headers that fit the limits, with secrets masked. Leaves out each header that does not fit. */
+/** Returns the answer's headers with secrets masked. Leaves out each header that exceeds the limits. */
 function shownHeaders(headers: Exchange['headers'], secrets: readonly string[]) {
   let room = limits.webhook_ping_headers_bytes_max;
   const fitting = headers.filter(([name, value]) => {
@@ -69,7 +69,9 @@ function answerOf({ outcome, headers }: Exchange, secrets: readonly string[]): P
 const rounded = (times: StepTimes) =>
   Object.fromEntries(Object.entries(times).map(([step, ms]) => [`${step}_ms`, Math.round(ms)]));
 
-/** Builds the body of a ping. Client libraries see an update of an unknown kind and ignore it (decision 0076). */
+/**
+ * Builds the body of a ping. To client libraries it is an update of an unknown kind, which they ignore (decision 0076).
+ */
 const bodyOf = (bot: number, nowS: number) =>
   Buffer.from(JSON.stringify({ update_id: 0, ping: { bot_id: bot, date: nowS } }));
 
@@ -100,8 +102,8 @@ async function ping(bot: number, webhook: Webhook, { guard, signer, time }: Ping
 }
 
 /**
- * Creates the function that sends the pings of one process. Concurrent pings are limited to one per bot and
- * limits.webhook_pings_max in all.
+ * Creates the function that sends this process's pings. At most one ping per bot and limits.webhook_pings_max pings in
+ * all are in flight.
  */
 export function createPings(options: PingOptions): Pings {
   const open = new Set<number>();

@@ -1,7 +1,8 @@
 /**
- * Records delivery attempts for owners. Collects attempts and writes them to Postgres a few times a second. Deliveries
- * never wait for the write. The successes of a busy bot are written every few seconds. A process that is killed loses
- * only the attempts that it has not written. While Postgres is down, failures beyond a limit are only counted.
+ * Records delivery attempts, which the bots' owners can read. Collects attempts and writes them to Postgres a few times
+ * a second. Deliveries never wait for the write. The successes of a busy bot are written only every few seconds. A
+ * process that is killed loses only the attempts that it has not written. While Postgres is down, failures beyond a
+ * limit are counted but not kept.
  */
 import { type Random, systemRandom } from '../random.js';
 import { ruleLimits } from '../rules/limits.js';
@@ -31,13 +32,13 @@ export interface RecorderOptions {
 }
 
 /**
- * Holds only those fields of an update and its answer that a row needs. Most successes are dropped before they become
- * rows.
+ * An attempt with only those fields of its update and answer that a row needs. Rows are built only when they are
+ * written, because most successes are dropped before.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
-  /** Null if the update is not kept. */
+  /** Null if the update is not kept with the attempt. */
   readonly fields: readonly Buffer[] | null;
   readonly bytes: number;
 }
@@ -49,8 +50,8 @@ interface OfBot {
 }
 
 /**
- * The monotonic time at which a bot's successes are written next. `few` applies while the buffer has room. `full`
- * applies when new successes replace older successes.
+ * The monotonic times before which a bot's successes need not be written. `few` applies while fewer successes are
+ * buffered than Postgres keeps. `full` applies when new successes replace older ones.
  */
 interface Due {
   readonly few: number;
@@ -70,17 +71,16 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
   return { answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields), ...facts };
 }
 
-/** Returns the fields that a replay needs. For a route, they include the slot of the route, as in a dead letter. */
+/** Returns the fields that a replay of the update needs. For a route, adds the route's slot, as dead letters do. */
 const fieldsFor = (queue: number, { fields }: Delivery): readonly Buffer[] =>
   slotOf(queue) === 0 ? fields : [...fields, Buffer.from('l'), Buffer.from(String(slotOf(queue)))];
 
-/** Random delays spread the writes of busy bots over time. */
 const dueAfter = (now: number, random: number): Due => ({
   few: now + limits.delivery_successes_flush_ms,
   full: now + limits.delivery_successes_full_flush_ms * (0.5 + random / 2),
 });
 
-/** While the recorder runs and its buffer is not empty, either a timer or a write is pending. */
+/** While the recorder runs and its buffer is not empty, either a timer is set or a write is in progress. */
 export class Recorder {
   readonly #options: RecorderOptions;
   readonly #time: Time;
@@ -114,7 +114,7 @@ export class Recorder {
     const delivered = outcome !== null && isDelivered(outcome);
     if (delivered) {
       counts.delivered++;
-      // Drops the oldest success, because Postgres keeps only this many successes.
+      // Drops the oldest success, because Postgres keeps only this many successes per bot.
       if (successes.length >= ruleLimits.delivery_successes_kept) this.#weigh(successes.splice(0, 1), -1);
       else if (full) return;
     } else {
@@ -195,7 +195,7 @@ export class Recorder {
   }
 
   /**
-   * Returns whether the write of a bot's attempts can wait. The first success after a pause is written soon. The
+   * Returns whether a bot's attempts need not be written yet. The first success after a pause is written soon. The
    * successes of a busy bot wait, because newer successes replace most of them.
    */
   #mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
@@ -221,7 +221,7 @@ export class Recorder {
     return taken;
   }
 
-  /** Puts the attempts of a failed write back into the buffer, before attempts that arrived in the meantime. */
+  /** Puts the attempts of a failed write back into the buffer, before attempts that have arrived since. */
   #giveBack(bot: number, own: OfBot): void {
     const present = this.#of(bot);
     for (const name of ['delivered', 'failed', 'dead', 'unkept'] as const)

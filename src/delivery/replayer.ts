@@ -1,13 +1,19 @@
-/** Feeds the queues of replays (decision 0081). Any number of processes may run this, because every step can be repeated. */
+/**
+ * Fills the queues of replays (decision 0081). Any number of processes may do this at the same time, because every step
+ * can be repeated.
+ */
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { HistoryReplays } from '../store/webhooks/history_replays.js';
 import type { Time } from '../time.js';
 
 const intervalMs = 1_000;
-/** The interval while there is no replay to serve. */
+/** How often the process looks for a replay while there is none. */
 const idleIntervalMs = 4_000;
-/** How long a process uses one claim. The rest of the claim's time is reserved for a slow last step. */
+/**
+ * How long a process uses one claim on a replay, in ms. The other half of the claim's time is left for a slow last
+ * step.
+ */
 const turnMs = limits.replay_claim_ms / 2;
 
 type Claimed = Awaited<ReturnType<HistoryReplays['claim']>>[number];
@@ -33,7 +39,7 @@ export function createReplayer({ store: { historyReplays: replays }, time, onErr
       }
       await replays.release(replay);
     } catch (error) {
-      // Only reports the error. When this claim ends, the next claim continues the work.
+      // Only reports the error, because the next claim on the replay continues the work.
       onError(error);
     }
   }

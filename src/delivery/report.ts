@@ -1,4 +1,4 @@
-/** Collects the results of one bot's deliveries, for the next step with Redis. */
+/** Collects the results of one bot's deliveries until the next step reports them to Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
 type Results = Pick<Step, 'acked' | 'repeated' | 'failed' | 'error' | 'gone'>;
@@ -8,12 +8,12 @@ const united = (ids: readonly string[], more: readonly string[] = []): string[] 
 
 export class Report {
   #acked: Array<Step['acked'][number]> = [];
-  /** Whether Redis may already have got some of these acknowledgements. */
+  /** Whether Redis may already know some of these acknowledgements. */
   #repeated = false;
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
   #gone: Step['gone'] = '';
-  /** Whether the last answer was a 410. This report contains the 410. Redis may already have recorded the 410. */
+  /** Whether the receiver's last answer was a 410, no matter whether this 410 is already recorded in Redis. */
   #saidGone = false;
   #ackedSince = 0;
 
@@ -37,8 +37,8 @@ export class Report {
   }
 
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void {
-    // Keeps the ids of an unreported failure. The updates of a failure are in no buffer, so only this report can park
-    // them.
+    // Keeps the ids of an earlier, unreported failure. Those updates are in no buffer any more, so only this report can
+    // park them.
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
@@ -50,8 +50,8 @@ export class Report {
   }
 
   /**
-   * Records that the receiver answered with a status other than 410. `known` means that an earlier 410 is recorded in
-   * Redis.
+   * Records that the receiver answered with a status other than 410. `known` says that Redis has recorded an earlier
+   * 410.
    */
   notGone(known: boolean): void {
     if (!known && !this.#saidGone) return;
@@ -59,7 +59,9 @@ export class Report {
     this.#saidGone = false;
   }
 
-  /** Adds an update to a chat that is about to be parked. Returns false if the chat will not be parked. */
+  /**
+   * Adds an update to the updates that this report parks. Returns false if the report does not park the update's chat.
+   */
   parkWith({ chat, id }: Delivery): boolean {
     const parking = this.#failed.get(chat);
     parking?.ids.push(id);
@@ -70,12 +72,13 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Forgets the updates with ids up to `last` that were to be parked. The queue has dropped these updates. */
+  /** Removes the updates with ids up to `last` from the updates to park, because the queue has dropped them. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);
       if (ids.length === 0) this.#failed.delete(chat);
-      // Resets the failures, because they belonged to the dropped update. The new first update has not failed yet.
+      // Resets the number of failures, because they belonged to a dropped update. The first remaining update has not
+      // failed yet.
       else if (ids.length < each.ids.length) this.#failed.set(chat, { ...each, ids, tries: 0 });
     }
   }
@@ -99,7 +102,7 @@ export class Report {
   putBack(results: Results): void {
     this.#acked = [...results.acked, ...this.#acked];
     this.#repeated = results.acked.length > 0;
-    // Takes the delay and the number of attempts from the newer failure.
+    // If a chat has failed again, keeps the delay and the number of attempts of the newer failure.
     for (const each of results.failed) {
       const since = this.#failed.get(each.chat);
       this.#failed.set(each.chat, { ...(since ?? each), ids: united(each.ids, since?.ids) });

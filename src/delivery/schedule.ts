@@ -5,8 +5,8 @@ import type { UpdateEntry } from '../store/updates/queues.js';
 import { deliveryLimits as limits } from './limits.js';
 
 /**
- * Returns the age in ms at which an update of this kind is no longer retried. An inline query of this age can no longer
- * be answered, and must not delay the person's messages.
+ * Returns the age in ms at which an update of this kind is no longer retried. For inline queries this age is short: an
+ * old query can no longer be answered, and must not delay the person's messages.
  */
 export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null = null): number =>
   kind === 'inline_query'
@@ -15,11 +15,11 @@ export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null =
       ? limits.webhook_retry_age_ms_max
       : policy.max_age * 1_000;
 
-/** The first retry is immediate. Later delays double up to a minute. */
+/** The delays of the first retries in ms, before jitter. All later delays are between one and two minutes. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
- * The number of initial delays without jitter. The most common failures end within these delays: a restart of the
- * receiver, and a connection that was just closed.
+ * How many of the first delays have no jitter. The most common failures, a restart of the receiver and a connection
+ * that was just closed, end within these delays.
  */
 const jitterFrom = 2;
 
@@ -32,7 +32,7 @@ export interface Attempt {
   /** The current time, by the same clock as `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
-  /** The policy of the webhook. Null (the default) means the usual schedule. */
+  /** The retry policy of the webhook. Null (the default) means the usual schedule. */
   readonly policy?: RetryPolicy | null;
 }
 
@@ -52,7 +52,7 @@ function delayMs(failures: number, policy: RetryPolicy | null, random: number): 
 
 /**
  * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only make the delay longer. The last retry happens
- * when the update reaches the age at which retries end. If that retry fails, the update is not retried again.
+ * at the age at which retries end. If that retry fails, the update is not retried again.
  */
 export function nextTry(
   {
@@ -72,7 +72,7 @@ export function nextTry(
   return { kind: 'retry', atMs: Math.min(endMs, Math.ceil(nowMs + Math.max(waitMs, askedMs))) };
 }
 
-/** Matches the three HTTP date formats (RFC 9110 §5.6.7). Only the asctime format omits GMT. */
+/** Matches the three HTTP date formats (RFC 9110 §5.6.7). Of these, only the asctime format omits GMT. */
 const dated = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -](\d\d|\d{4}) \d\d:\d\d:\d\d GMT$/;
 const undated = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
@@ -86,8 +86,8 @@ export function httpDateMs(text: string): number | undefined {
 }
 
 /**
- * Returns the wait that a `Retry-After` header asks for in ms, from 0 to an hour. Returns undefined if the header is
- * neither seconds nor a date. A date is compared with `nowMs`. `nowMs` comes from the receiver's `Date` header if
+ * Returns the wait that a `Retry-After` header asks for, from 0 to an hour in ms. Returns undefined if the header is
+ * neither seconds nor a date. `nowMs` is the time with which a date is compared: the receiver's `Date` header if
  * present, because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
@@ -101,14 +101,12 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/**
- * The time since which a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410.
- */
+/** Since when a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410. */
 export type GoneSince = number | undefined;
 
 /**
- * Returns the state after an answer. `remove` is true if the receiver has answered only 410 for 23 hours. Any other
- * status ends the sequence. A failure without an answer (`status` undefined) changes nothing.
+ * Returns the new state after an answer. `remove` is true if the receiver has answered only 410 for 23 hours. Any other
+ * status ends this period. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

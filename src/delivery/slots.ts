@@ -1,16 +1,19 @@
 /**
- * Divides a number of slots in one process among owners, and the slots of an owner among the queues of their bots. A
- * slot stands for an update in flight or for a drain.
+ * Divides the slots of one process among owners, and an owner's slots among the queues of the owner's bots. A slot
+ * stands for an update in flight or for a drain.
  *
- * An owner gets another slot only while they have fewer slots than are free. The difference is the owner's room. A
- * queue gets another slot only while it has less than a quarter of this room. The limits therefore shrink under load.
- * Owners with slow receivers leave slots for other owners, and queues with slow receivers leave slots for other queues
- * of their owner (decision 0085).
+ * An owner's room is the number of free slots minus the number of slots that the owner has. An owner gets another slot
+ * only while their room is above 0. A queue gets another slot only while it has fewer slots than a quarter of its
+ * owner's room. The fewer slots are free, the lower these limits are. Owners with slow receivers thus leave slots for
+ * other owners, and queues with slow receivers leave slots for their owner's other queues (decision 0085).
  */
 
 export type Slots = ReturnType<typeof createSlots>;
 
-/** How many queues are notified per freed slot. Some queues may not be allowed to take the slot, or may not need it. */
+/**
+ * How many queues are notified when a slot becomes free. Some of them may not be allowed to take the slot, or may no
+ * longer need it.
+ */
 const notifiedMax = 16;
 
 interface Share {
@@ -18,12 +21,12 @@ interface Share {
   readonly waiting: Set<() => void>;
 }
 
-/** Returns whether a queue that has `own` slots or bytes may get more of them. */
+/** Returns whether a queue that has `own` slots or bytes may get more of them. `room` is the owner's room. */
 export const mayTake = (own: number, room: number): boolean => own * 4 < room;
 
 export function createSlots(max: number) {
   const shares = new Map<number, Share>();
-  /** The owners with waiting queues. The owner whose turn is next comes first. */
+  /** The owners with waiting queues, in the order in which they are served. */
   const turns = new Set<number>();
   let taken = 0;
   /** The number of waiting queues of all owners. */
@@ -42,7 +45,10 @@ export function createSlots(max: number) {
 
   const roomOf = (share: Share) => max - taken - share.taken;
 
-  /** Notifies a queue of the owner. If the queue gets no slot, it goes to the end of the queues of its owner. */
+  /**
+   * Notifies the owner's first waiting queue. If this queue gets no slot, it joins the end of the owner's waiting
+   * queues.
+   */
   function notify(owner: number): void {
     const share = shareOf(owner);
     const [again] = roomOf(share) > 0 ? share.waiting : [];
@@ -55,9 +61,9 @@ export function createSlots(max: number) {
 
   return {
     /**
-     * Acquires a slot for a queue that holds `own` slots and returns true. Otherwise returns false, and calls `again`
-     * one time, when a slot may be free. Owners with waiting queues take turns. The waiting queues of an owner are
-     * served in FIFO order.
+     * Acquires a slot for a queue that has `own` slots, and returns true. If the queue may not have the slot, returns
+     * false, and calls `again` once when a slot may be free. Owners with waiting queues take turns. The waiting queues
+     * of one owner are served in FIFO order.
      */
     take(owner: number, own: number, again: () => void): boolean {
       const share = shareOf(owner);
@@ -74,7 +80,7 @@ export function createSlots(max: number) {
     give(owner: number): void {
       shareOf(owner).taken--;
       taken--;
-      // An owner who still waits goes to the end of the turns, so the loop reaches the owner again.
+      // `notify` moves an owner who still has waiting queues to the end, so this loop can reach the owner again.
       let left = Math.min(waiting, notifiedMax);
       for (const next of turns) {
         if (left-- === 0 || taken >= max) break;
@@ -82,10 +88,7 @@ export function createSlots(max: number) {
       }
       forgetUnused(owner);
     },
-    /**
-     * Returns how many slots an owner has, how many queues of the owner wait, and how many more slots the owner could
-     * use.
-     */
+    /** Returns how many slots an owner has, how many of the owner's queues wait, and the owner's room. */
     of(owner: number): { readonly taken: number; readonly waiting: number; readonly room: number } {
       const share = shares.get(owner);
       const own = share?.taken ?? 0;

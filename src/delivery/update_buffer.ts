@@ -1,7 +1,7 @@
 /**
- * Keeps the updates that a worker has fetched from the queue of one bot, in a list for each chat. At most one update
- * per chat is in flight. The chat's other updates wait behind it in order. The updates of a parked chat are in Redis
- * too, so the copies in this buffer may be dropped at any time.
+ * Keeps the updates that a worker has fetched from one bot's queue, in a list for each chat. At most one update per
+ * chat is in flight. The chat's other updates wait behind it in order. A chat is parked if Redis also keeps its updates
+ * for a retry. The updates of a parked chat may therefore be dropped from this buffer.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -18,7 +18,7 @@ export interface InFlight {
   readonly tries: number;
 }
 
-/** A chat is in the queue while its first update may be sent. It is open while that update is in flight. */
+/** `#queue` contains the chats whose first update may be sent. A chat is open while its first update is in flight. */
 export class UpdateBuffer {
   readonly #chats = new Map<string, Chat>();
   readonly #queue: Chat[] = [];
@@ -55,7 +55,7 @@ export class UpdateBuffer {
     for (const delivery of deliveries) this.#hold(chat, delivery);
   }
 
-  /** Takes the first update of the ready chat that has waited longest, or null when no chat is ready. */
+  /** Takes the first update of the chat that has been ready longest, or null if no chat is ready. */
   next(): InFlight | null {
     const chat = this.#queue.shift();
     if (chat === undefined) return null;
@@ -64,7 +64,7 @@ export class UpdateBuffer {
     return { delivery: chat.waiting[0] as Delivery, tries: chat.tries };
   }
 
-  /** Removes the chat's update in flight. Returns whether the chat was parked. */
+  /** Removes the chat's update that was in flight. Returns whether the chat was parked. */
   settle(name: string): boolean {
     const chat = this.#closed(name);
     this.#forget(chat, 0, 1);
@@ -83,8 +83,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Drops the updates that wait behind an update in flight. Returns the ids that the caller must park, by chat. These
-   * ids include the id of the update in flight.
+   * Drops the updates that wait behind an update in flight. Returns the ids that the caller must park in Redis, by
+   * chat. These ids include the id of the update in flight.
    */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
     const spilled = [];
@@ -97,14 +97,14 @@ export class UpdateBuffer {
     return spilled;
   }
 
-  /** Drops updates with ids up to `last`, because the queue dropped them. Keeps updates in flight. */
+  /** Drops updates with ids up to `last`, because the queue has dropped them. Keeps updates in flight. */
   drop(last: number): void {
     for (const chat of this.#chats.values()) {
       const old = chat.waiting.filter(({ id }) => Number(id) <= last).length;
       if (old === 0) continue;
       this.#forget(chat, chat.open ? 1 : 0, chat.open ? old - 1 : old);
-      // Resets the failures, because they belonged to the dropped update. The queue has also dropped the index of
-      // parked updates.
+      // Resets the number of failures, because they belonged to a dropped update. The queue has also removed its list
+      // of the chat's parked updates.
       chat.tries = 0;
       chat.parked = false;
       if (chat.waiting.length === 0) this.#chats.delete(chat.name);
@@ -113,8 +113,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Returns the highest id up to which all updates are parked or removed. `after` is the last id that was fetched from
-   * the queue.
+   * Returns the highest id for which this update and all before it are parked or removed. `after` is the id of the last
+   * update that was fetched from the queue.
    */
   safe(after: number): string {
     let least = after + 1;

@@ -1,7 +1,7 @@
 /**
- * Collects delivered updates, and writes them to Postgres twice a second. Deliveries never wait for the write. A process
- * that is killed loses the updates that it has not written. While Postgres is down, updates beyond a limit are only
- * counted. One owner gets at most half of the buffer.
+ * Collects delivered updates, and writes them to Postgres twice a second. Deliveries never wait for the write. A
+ * process that is killed loses the updates that it has not written. While Postgres is down, updates beyond a limit are
+ * counted but not kept. One owner's updates take up at most half of the buffer.
  */
 import { botOf } from '../store/core/queue_ids.js';
 import { packUpdate } from '../store/updates/update_record.js';
@@ -17,7 +17,7 @@ export interface UpdateKeeperOptions {
   readonly time: Time;
 }
 
-/** An update counts as at least this many bytes. The limit of bytes thus also limits the number of updates. */
+/** Each update counts as at least this many bytes, so that the limit of bytes also limits the number of updates. */
 const bytes_min = Math.ceil(limits.delivery_records_waiting_bytes_max / limits.delivery_attempts_waiting_max);
 
 interface Waiting {
@@ -38,7 +38,7 @@ export class UpdateKeeper {
     this.#options = options;
   }
 
-  /** Keeps a delivered update. Inline queries are not kept, because nobody waits for the answer to an old query. */
+  /** Keeps a delivered update. Does not keep inline queries, because nobody waits for the answer to an old query. */
   note(owner: number, queue: number, { entry, fields, bytes: size }: Delivery): void {
     if (entry.kind === 'inline_query') return;
     const bytes = Math.max(size, bytes_min);
@@ -63,7 +63,10 @@ export class UpdateKeeper {
     return this.#waiting.length;
   }
 
-  /** How many delivered updates were not kept, because they were too large or because too many were waiting. */
+  /**
+   * How many delivered updates were not kept. An update is not kept if it is too large or if too many updates are
+   * waiting.
+   */
   unkept(): number {
     return this.#unkept;
   }

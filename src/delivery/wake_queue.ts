@@ -1,7 +1,7 @@
 /**
- * Sends and receives wake-ups. A wake-up asks any delivery worker to check a bot, and contains only the id of the bot.
- * A repeated wake-up costs one check. If a wake-up is lost, delivery is delayed by about a second, until the next
- * sweep. Waiting wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
+ * Sends and receives wake-ups. A wake-up asks any delivery worker to check one bot, and contains only the id of the
+ * bot. A repeated wake-up only costs one more check. If a wake-up is lost, the next sweep finds the bot within about a
+ * second. Waiting wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
  */
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { systemTime, type Time, type Timer } from '../time.js';
@@ -14,7 +14,7 @@ export interface WakeQueueListener {
 
 export interface WakeQueueOptions {
   readonly connect: () => ConnectionOptions & { disconnect?(): void };
-  /** The hash tags with their braces, one per queue. */
+  /** The Redis hash tags with their braces, one per wake-up queue. */
   readonly tags: readonly string[];
   readonly shardOf: (bot: number) => number;
   readonly onError: (error: Error) => void;
@@ -23,8 +23,8 @@ export interface WakeQueueOptions {
 
 const queueName = 'webhooks';
 /**
- * How long to collect wake-ups before sending them. Repeated wake-ups of a bot are merged, and many bots share one
- * round trip.
+ * How long to collect wake-ups before sending them, in ms. Meanwhile, repeated wake-ups of one bot are merged, and the
+ * wake-ups of many bots share one round trip.
  */
 const gatherMs = 2;
 /** How long it takes to detect that a worker has died, in ms. */
@@ -59,14 +59,14 @@ export class WakeQueue {
     this.#time = options.time ?? systemTime;
   }
 
-  /** Whether Redis accepts wake-ups. False for instance while its memory is full. */
+  /** Whether Redis accepts wake-ups. Redis does not accept any while its memory is full, for instance. */
   get works(): boolean {
     return this.#works;
   }
 
   /**
-   * Sends a wake-up within milliseconds. A wake-up that cannot be sent is dropped, because the sweep finds the bot
-   * later.
+   * Sends a wake-up within milliseconds. A wake-up that cannot be sent is dropped, because the next sweep finds the
+   * bot.
    */
   wake(bot: number): void {
     if (this.#closed) return;
@@ -109,8 +109,8 @@ export class WakeQueue {
       this.#flush();
     }
     this.#closed = true;
-    // Waits briefly for the wake-ups that are being sent, because a task sends its wake-up last. If wake-ups are lost
-    // while Redis is down, the sweep finds their bots.
+    // A task sends its wake-up last, so wake-ups may still be on their way to Redis. The wait is short, because if
+    // Redis is down, the sweep finds the bots later.
     await this.#time.within(closeMsMax, Promise.all(this.#sending));
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#client?.disconnect?.();

@@ -1,7 +1,7 @@
 /**
- * Delivers webhooks in one process. Handles wake-ups, delivers the updates of each queue under a lease (a drain), and
- * sweeps for lost wake-ups. A bot has one queue, and one more for each of its routes. `bot` is the id of the queue
- * (`store/core/queue_ids.ts`).
+ * Delivers webhooks in one process. Handles wake-ups, delivers each queue's updates under a lease (a drain), and sweeps
+ * for bots whose wake-ups were lost. A bot has one queue, and one more for each of its routes. In this file, `bot` is
+ * the id of the queue (`store/core/queue_ids.ts`).
  */
 import { systemRandom } from '../random.js';
 import { isBlocked } from '../store/core/control.js';
@@ -31,20 +31,18 @@ export interface DeliveryWorkerOptions
 }
 
 const sweepMs = 500;
-/** The sweep interval while no bot has pending webhook updates. */
+/** The sweep interval in ms while no bot has pending webhook updates. */
 const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
-/** The number of wake-ups handled at a time, per queue. */
+/** The number of wake-ups that are handled at a time, per wake-up queue. */
 const checksMax = 64;
-/**
- * How many checks the sweeps of this process may run at a time. A sweep checks bots whose wake-ups were not handled.
- */
+/** How many checks the sweeps of this process may run at a time. Sweeps check bots whose wake-ups were not handled. */
 const unservedMax = 64;
 
 /**
  * Runs at most one drain per queue in this process. Wake-ups and sweeps start drains. A drain needs a permit before it
- * takes the lease, and keeps the permit until it ends. Owners share the permits, the updates in flight and the memory
- * for fetched updates (decision 0085).
+ * takes the lease, and keeps the permit until it ends. The owners share three things in this process: the permits, the
+ * slots for updates in flight, and the memory for fetched updates (decision 0085).
  */
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
@@ -54,11 +52,11 @@ export class DeliveryWorker {
   readonly #heldBytes = createHeldBytes(limits.webhook_held_bytes_total_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
-  /** The bots for which a drain may start soon. */
+  /** The bots whose lease this process is requesting. */
   readonly #starting = new Set<{ readonly bot: number }>();
-  /** The bots that were woken while their drain was ending and had already released the lease. */
+  /** The bots that were woken after their drain had released the lease but before it had ended. */
   readonly #wokenAgain = new Set<number>();
-  /** The bots whose drain in this process ended recently, with the monotonic time of the end. Oldest first. */
+  /** The bots whose drain ended recently in this process, with the monotonic time of that end, oldest first. */
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
   readonly #permits: Slots;
@@ -78,7 +76,8 @@ export class DeliveryWorker {
       slots: this.#slots,
       heldBytes: this.#heldBytes,
       // A drain without work may keep its permit while less than half of all permits are in use, and while its owner
-      // has fewer than half of the permits that the owner may have. The other permits are for woken queues.
+      // has fewer than half as many permits as the owner could still take. The remaining permits are for bots that are
+      // woken.
       mayStay: (owner) => {
         const { taken, room } = this.#permits.of(owner);
         return this.#drains.size < drainsMax / 2 && taken < room / 2;
@@ -112,8 +111,8 @@ export class DeliveryWorker {
   }
 
   /**
-   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it holds these
-   * deliveries back, and otherwise `idle`.
+   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it is deferring
+   * such deliveries, and otherwise `idle`.
    */
   stateOf(bot: number): 'busy' | 'paused' | 'idle' {
     const drain = this.#drains.get(bot);
@@ -123,7 +122,7 @@ export class DeliveryWorker {
   }
 
   /**
-   * Takes the lease on a bot if it is free. The caller holds a permit. The drain releases the permit when the drain
+   * Starts a drain if the bot's lease is free. The caller has acquired a permit. The drain releases the permit when it
    * ends.
    */
   async #begin(bot: number, owner: number): Promise<Drain | null> {
@@ -133,12 +132,12 @@ export class DeliveryWorker {
     const lease = await store.deliveries.lease(bot, most);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // Does nothing, because the webhook was just deleted. The lease expires by itself.
+    // The webhook was just deleted. The lease expires by itself.
     if (webhook === null) return null;
-    // Skips a bot whose token leaked, because the thief may have set the webhook. Updates wait until the bot has a new
-    // token.
+    // If the bot's token leaked, the drain sends nothing until the bot has a new token, because the thief may have set
+    // the webhook.
     const blocked = isBlocked(await store.auth.botById(botOf(bot)));
-    // Skips a bot if a drain for this bot is still running in this process under an expired lease.
+    // A drain of this bot is still running in this process, but its lease has expired.
     if (this.#drains.has(bot)) return null;
     const again = this.#served.delete(bot);
     const drain = new Drain(this.#context, { queue: bot, owner }, webhook, lease, sentAt, again, blocked);
@@ -154,8 +153,8 @@ export class DeliveryWorker {
 
   /**
    * Acquires a permit and returns true. Waits while no permit is free. Returns false without a permit if the owner
-   * already uses their share, or if another queue of the owner waits. A later sweep finds the queue again. If more
-   * queues of one owner waited, they could occupy every check of this process.
+   * already uses their share, or if another of the owner's queues waits. A later sweep finds the queue again. If
+   * several queues of one owner could wait, they could occupy every check of this process.
    */
   async #permit(owner: number): Promise<boolean> {
     for (;;) {
@@ -171,13 +170,13 @@ export class DeliveryWorker {
   }
 
   /**
-   * Checks a bot that may have updates to deliver. Resolves when the drain has nothing left to do, or has run for a
-   * limited time. Waits while no permit is free. During this wait, another process may handle the check.
+   * Checks a bot that may have updates to deliver. Waits while no permit is free; meanwhile, another process may
+   * deliver the updates. Resolves when the drain has nothing left to do, or has run for a limited time.
    */
   async #check(bot: number): Promise<void> {
     if (this.#drains.has(bot)) {
-      // Remembers the wake-up until the drain ends, so that the bot does not have to wait for the sweep. The drain has
-      // already released its lease, because only bots without a lease are woken.
+      // Only bots without a lease are woken, so the drain is ending. Repeats the wake-up when the drain has ended, so
+      // that the bot need not wait for the sweep.
       this.#wokenAgain.add(bot);
       return;
     }
@@ -216,8 +215,7 @@ export class DeliveryWorker {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // While Redis refuses wake-ups, each sweep sends only one wake-up. If this wake-up succeeds, Redis accepts
-      // wake-ups again.
+      // While Redis refuses wake-ups, sends only one wake-up per sweep, to learn whether Redis accepts wake-ups again.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
         if (this.#checks.size < unservedMax) this.#checkHere(bot);
@@ -243,7 +241,7 @@ export class DeliveryWorker {
   async #sweep(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Limits the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      // Limits the wait, because one failed master of a cluster must not delay the next sweep of the other masters.
       const waits = await this.#time.within(sweepMs, this.#sweepAll().catch(this.#options.onError));
       this.#forgetServed();
       const ms = this.#time.untilNext(waits === false ? idleSweepMs : sweepMs);

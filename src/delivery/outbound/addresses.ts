@@ -1,4 +1,4 @@
-/** Decides whether an IP address is special. No receiver on the public internet uses an address in a special range. */
+/** Decides whether an IP address is in a special range, which no receiver on the public internet uses. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
@@ -8,8 +8,8 @@ type Address = IPv4 | IPv6;
 type Range = readonly [network: Address, bits: number];
 
 /**
- * The ranges of the IANA special-purpose registries, and three kinds that the registries omit: multicast, retired
- * blocks, and the public host address of one cloud provider.
+ * The ranges of the IANA special-purpose registries, and three kinds of ranges that the registries omit: multicast,
+ * retired blocks, and the public host address of one cloud provider.
  * https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 const special4 = [
@@ -34,7 +34,7 @@ const special4 = [
   '240.0.0.0/4', // reserved, and the broadcast address
 ];
 
-/** The unicast addresses that have been allocated so far. All other IPv6 addresses are special. */
+/** The block from which IANA allocates unicast addresses. All other IPv6 addresses are special. */
 const global6 = '2000::/3';
 
 const special6 = [
@@ -57,7 +57,7 @@ function within(address: Address, ranges: readonly Range[]): boolean {
   );
 }
 
-/** The IPv6 forms that contain an IPv4 address, each with the offset of that address in bytes. */
+/** The IPv6 prefixes of addresses that contain an IPv4 address, each with the offset of the IPv4 address in bytes. */
 const carriers: readonly (readonly [Range, at: number])[] = [
   [range('::ffff:0:0/96'), 12], // IPv4-mapped
   [range('::ffff:0:0:0/96'), 12], // IPv4-translated
@@ -86,9 +86,9 @@ const isSpecial = (address: Address): boolean =>
     : !within(address, globals6) || within(address, specials6);
 
 /**
- * Returns a function that tells whether a connection to an address is allowed. `allow` permits special ranges (CIDR).
+ * Returns a function that tells whether the process may connect to an address. `allow` permits special ranges (CIDR).
  * `deny` forbids ranges and takes precedence. An IPv6 address that contains an IPv4 address is allowed only if both are
- * allowed. Refuses malformed addresses and addresses with a zone.
+ * allowed. Malformed addresses and addresses with a zone are never allowed.
  */
 export function addressTest(
   allow: readonly string[],

@@ -27,7 +27,7 @@ const unsent = { reason: 'closed', message: 'Given up before the request was sen
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #addressOf: () => string;
-  /** Called once, when no more data is expected. `complete` means that the connection can be reused. */
+  /** Called once, when no more data is expected. `complete` says whether the connection can be reused. */
   onEnd: (complete: boolean) => void = () => {};
   readonly #time: Time;
   readonly #beganMs: number;
@@ -43,7 +43,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   #retryAfterMs: number | undefined;
 
   /**
-   * `maySend` is called directly before the request is written. If it returns false, the request fails and is not
+   * Calls `maySend` directly before the request is written. If `maySend` returns false, the request fails and is not
    * written. Reads at most `bytesMax` bytes of the body.
    */
   constructor(
@@ -72,7 +72,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // If this method throws, undici drops the request and can use the connection for the next request.
+    // If this method throws, undici discards the request unsent and can use the connection for the next request.
     if (!this.#maySend()) throw new UnsentError();
     this.#started = true;
   }
@@ -98,7 +98,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#answer(false);
   }
 
-  /** Settles the request with the part of the body that has been read so far, and ends the connection. */
+  /** Settles the request with the part of the body that has been read so far, and closes the connection. */
   protected stop(): void {
     this.#answer(true);
   }
@@ -116,8 +116,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Settles a request whose connection broke. With an error status, the incomplete answer still counts as an answer.
-   * With a success status, the request counts as failed.
+   * Settles a request whose answer is incomplete. If the status is an error status, the incomplete answer counts as an
+   * answer. Otherwise the request counts as failed.
    */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);

@@ -1,5 +1,5 @@
 /**
- * Manages the connections to one receiver. Limits and reuses the connections, and serves requests in order of arrival.
+ * Manages the connections to one receiver. Limits their number, reuses them, and serves requests in order of arrival.
  */
 import { Client, type Dispatcher } from 'undici';
 import type { Time, Timer } from '../../time.js';
@@ -8,7 +8,7 @@ import type { Answer } from './answer.js';
 import type { Dialled } from './dial.js';
 
 export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'body'> & {
-  /** POST by default. */
+  /** The default is POST. */
   readonly method?: 'GET';
 };
 
@@ -21,13 +21,15 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Uses one undici client per connection, because undici's own pool hides which connection carries a request. If a
- * request is aborted, its connection must be closed without opening another. The most recently used connection is used
- * next, so surplus connections become idle and are closed. Few connections are opened at a time. A handshake costs more
- * than a hundred requests, and hundreds at once would block the process for longer than a lease. When
- * `webhook_receiver_dials_max` is reached, an overloaded process opens another connection only if a request has waited
- * for `webhook_patience_ms`. Such a wait shows that the receiver is slow, not this process. A waiting request takes the
- * first available connection, new or reused.
+ * Uses one undici client per connection. undici's own pool hides which connection carries a request, but when a request
+ * is aborted, its connection must be closed without opening another one. The most recently used connection is used
+ * next, so that surplus connections become idle and are closed.
+ *
+ * Opens only a few connections at a time, because a handshake costs more than a hundred requests. Hundreds of
+ * handshakes at once would block the process for longer than a lease. If the process is overloaded and has
+ * `webhook_receiver_dials_max` connections or more, it opens another one only if a request has waited for
+ * `webhook_patience_ms`. Such a long wait shows that the receiver is slow, not this process. A waiting request takes
+ * the first connection that becomes available, new or reused.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -66,7 +68,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** If no connection becomes free for a while, checks the waiting requests again. */
+  /** Checks the waiting requests again after a while, in case no connection becomes free. */
   #bePatient(): void {
     this.#patience ??= this.#options.time
       .after(limits.webhook_patience_ms, () => {
@@ -118,15 +120,15 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // Continues in the next microtask, because undici's client is still processing the end of the answer.
+      // Waits for the next microtask, because undici's client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);
   }
 
   /**
-   * Starts the first waiting request. Returns false if no request is waiting, or if the request needs a new connection
-   * and may not open it.
+   * Starts the first waiting request. Returns false if no request is waiting, or if the request would need a new
+   * connection but may not open one.
    */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;

@@ -1,5 +1,5 @@
 /**
- * Opens connections to receivers. Looks up the host, checks its addresses, connects to an allowed address, and verifies
+ * Opens connections to receivers: looks up the host, checks its addresses, connects to an allowed address, and verifies
  * the certificate.
  */
 import { isIP } from 'node:net';
@@ -17,7 +17,7 @@ export interface Dialled {
   readonly address: string;
 }
 
-/** `connectMs` limits all phases of one connection together. */
+/** The options of one connection attempt. `connectMs` limits all phases of the attempt together. */
 export interface Dial {
   /** Connections with equal keys have the same host, port and trust, and may resume each other's sessions. */
   readonly key: string;
@@ -28,7 +28,7 @@ export interface Dial {
   readonly guard: Guard;
   readonly time: Time;
   readonly connectMs?: number;
-  /** Called when the addresses are known, and when the TCP connection is open. */
+  /** Called with `resolved` when the addresses are known, and with `connected` when the TCP connection is open. */
   readonly reached?: (step: 'resolved' | 'connected') => void;
 }
 
@@ -48,7 +48,7 @@ function waitFor(
     };
     const failed = (error: unknown) => {
       done();
-      // Ignores later errors of the destroyed socket, because an unhandled error would end the process.
+      // Ignores later errors of the destroyed socket, because an unhandled error event would end the process.
       socket.on('error', () => {});
       socket.destroy();
       reject(faultOf(error));
@@ -66,8 +66,9 @@ function waitFor(
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
 /**
- * Connects to a checked address. Passes the address instead of the host name, so that the host is not looked up again.
- * Stores a TLS session only after a full handshake. Node does not call `checkServerIdentity` for a resumed session.
+ * Connects to a checked address. Passes the address to Node instead of the host name, so that the host is not looked up
+ * again. Stores a TLS session only after a full handshake, because Node does not call `checkServerIdentity` for a
+ * resumed session.
  */
 function begin(
   address: string,
@@ -99,8 +100,8 @@ function begin(
 }
 
 /**
- * Opens one connection. Looks up the host and checks its addresses for every connection, because the addresses may have
- * changed. If an address does not answer, tries the next address. Resumes a session of the same receiver at the same
+ * Opens one connection. Looks up the host and checks its addresses every time, because the addresses may have changed.
+ * If an address does not answer, tries the next one. Resumes an earlier TLS session with the same receiver at the same
  * address. Throws a DeliveryFault.
  */
 export async function dial(options: Dial): Promise<Dialled> {
@@ -129,7 +130,8 @@ export async function dial(options: Dial): Promise<Dialled> {
       await waitFor(time, socket, 'secureConnect', leftMs(), tlsFault);
     } catch (error) {
       if (resumed === undefined) throw error;
-      // Some servers refuse a session that they do not know, instead of making a full handshake.
+      // Some servers refuse a session that they do not know, although they should make a full handshake. Connects again
+      // without a session.
       sessions?.drop(key);
       return dial({ ...options, sessions: undefined, connectMs: leftMs() });
     }

@@ -1,4 +1,4 @@
-/** Sends one request over a connection of its own, and reports the steps of the exchange. */
+/** Sends one request over a new connection, and reports the steps of the exchange. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Time } from '../../time.js';
 import type { Outcome } from '../outcome.js';
@@ -31,12 +31,12 @@ export interface ExchangeOptions {
   readonly time: Time;
   /** The time limit of all steps together, in ms. */
   readonly deadlineMs: number;
-  /** If set, the exchange reads a resource with GET instead of sending a body with POST. */
+  /** If set, the exchange reads a resource with GET. Otherwise it sends a body with POST. */
   readonly reads?: Reading;
 }
 
 export interface Reading {
-  /** A longer body is truncated. */
+  /** The maximum size of the body. A longer body is truncated. */
   readonly bytesMax: number;
   /** Returns whether to read the body of this answer. */
   readonly wanted: (status: number, headers: IncomingHttpHeaders) => boolean;
@@ -66,8 +66,8 @@ const listed = (headers: IncomingHttpHeaders) =>
 const getOf = (path: string, headers: Headers) => ({ method: 'GET' as const, path, headers, body: null });
 
 /**
- * Sends a request and waits for the answer, under the rules of `Sender.send`. Resumes no TLS session, so that the
- * certificate is verified. Never throws.
+ * Sends a request and waits for the answer, under the rules of `Sender.send`. Never resumes a TLS session, so that the
+ * certificate is always verified. Never throws.
  */
 export async function exchange(
   { key, target, certificate }: Receiver,

@@ -1,11 +1,11 @@
-/** Lists the reasons why a delivery got no answer, in words for the bot's owner. */
+/** Lists the reasons why a delivery got no answer, with messages for the bot's owner. */
 
 import { errors } from 'undici';
 
 /**
- * The cause of a failure. It is the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
- * (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in this
- * process, so the receiver is not the cause.
+ * What caused a failure: the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection (`connect`,
+ * `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means that this process had too many connections, so
+ * the receiver is not the cause.
  */
 export type FaultReason =
   | 'reserved'
@@ -19,12 +19,12 @@ export type FaultReason =
   | 'busy';
 
 /**
- * The error of a delivery that got no answer. `last_error_message` shows this message unchanged, so the message must
- * contain no text from the receiver.
+ * The error of a delivery that got no answer. `last_error_message` shows the message of this error unchanged, so the
+ * message must contain no text from the receiver.
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;
-  /** For `reserved`, the address. For `unresolved`, the resolver's reason. */
+  /** For `reserved`, the forbidden address. For `port`, the port. For `unresolved`, the resolver's reason. */
   readonly detail: string | undefined;
 
   constructor(reason: FaultReason, message: string, more: { detail?: string; cause?: unknown } = {}) {
@@ -49,7 +49,7 @@ const connection: Record<string, readonly [FaultReason, string]> = {
   UND_ERR_HEADERS_OVERFLOW: ['malformed', 'Wrong response from the webhook: header is too large'],
 };
 
-/** Reports bytes that are not HTTP, or that use an unsupported part of HTTP. */
+/** The fault for an answer that is not HTTP, or that uses an unsupported part of HTTP. */
 export const notHttp = ['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const;
 
 const verification: Record<string, string> = {

@@ -16,7 +16,7 @@ export interface GuardOptions {
   readonly resolver: Resolver;
 }
 
-/** Returns whether a host name always means this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
+/** Returns whether a host name always means this machine, whatever a name server answers (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
@@ -31,7 +31,7 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
     const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
     if (literal === undefined) await count?.();
     const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
-    // If one address is forbidden, rejects the whole DNS answer. Attackers mix forbidden and allowed addresses to reach
+    // Rejects the host if any of its addresses is forbidden. Attackers mix forbidden and allowed addresses to reach
     // internal hosts.
     const refused = addresses.find((address) => !mayDial(address));
     if (refused !== undefined)
@@ -41,8 +41,8 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
 
   return {
     /**
-     * Returns the addresses of a host after checking them, in the resolver's order. Throws a DeliveryFault: `reserved`
-     * for a forbidden address, `port` for a forbidden port, `unresolved` for a host without addresses.
+     * Looks up and checks the addresses of a host. Returns them in the resolver's order. Throws a DeliveryFault:
+     * `reserved` for a forbidden address, `port` for a forbidden port, `unresolved` for a host without addresses.
      */
     addressesOf: (target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> => addressesOf(target),
     /**
@@ -54,7 +54,7 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
       url: string,
       count?: () => Promise<void>,
     ): Promise<{ readonly target: Target; readonly address: string }> {
-      // Refuses a user or password in the URL of a new webhook. Existing webhooks with such URLs still work.
+      // Refuses a user name or password in the URL of a new webhook. Existing webhooks with such URLs still work.
       if (namesUser(url)) return fail('webhook_url_invalid');
       const target = readTarget(url);
       try {

@@ -1,20 +1,20 @@
-/** Computes HMAC-SHA256 (RFC 2104). For short texts, this function takes a third less time than `createHmac`. */
+/** Computes HMAC-SHA256 (RFC 2104). For short texts, this implementation takes a third less time than `createHmac`. */
 import * as crypto from 'node:crypto';
 
 const blockBytes = 64;
 const digestBytes = 32;
-/** Longer texts use `createHmac`, because it does not copy the text. */
+/** For longer texts, `createHmac` is used instead, because it does not copy the text. */
 const copiedBytesMax = 4_096;
 
 /** Node has this function since version 20.12. */
 const hash: typeof crypto.hash | null = crypto.hash ?? null;
 
-// All computations share these buffers. A computation overwrites them completely and then reads them, and no other
-// computation runs in between.
+// All computations share these buffers. Each computation is synchronous and overwrites the buffers before it reads
+// them.
 const innerText = Buffer.alloc(blockBytes + copiedBytesMax);
 const outerText = Buffer.alloc(blockBytes + digestBytes);
 
-/** Returns a key of at most one block, combined with the byte `pad` and filled up to one block. */
+/** Returns the key, which has at most one block, filled up to one block with zeros and XORed with the byte `pad`. */
 function padded(key: Buffer, pad: number): Buffer {
   const block = Buffer.alloc(blockBytes, pad);
   for (const [index, byte] of key.entries()) block[index] = byte ^ pad;
@@ -24,8 +24,8 @@ function padded(key: Buffer, pad: number): Buffer {
 export type Hmac = (prefix: string, body: Buffer, encoding: 'hex' | 'base64') => string;
 
 /**
- * Returns a function that computes the HMAC-SHA256 of an ASCII prefix and a body. `oneShot` is null in a Node without
- * one-shot hashes.
+ * Returns a function that computes the HMAC-SHA256 of an ASCII prefix followed by a body. `oneShot` is null if this
+ * version of Node has no one-shot hashes.
  */
 export function makeHmac(key: Buffer, oneShot = hash): Hmac {
   const whole = crypto.createSecretKey(key);

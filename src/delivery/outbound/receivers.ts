@@ -1,12 +1,12 @@
-/** Lets the rest of the program check the addresses of receivers. Sends nothing to receivers. */
+/** Lets the rest of the program check the addresses of receivers without sending them anything. */
 import { systemTime } from '../../time.js';
 import { makeGuard } from './guard.js';
 import { makeResolver } from './resolver.js';
 import { readCertificate } from './trust.js';
 
 /**
- * Creates the checks of addresses. `allow` lists special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny` lists
- * ranges that are forbidden (WEBHOOK_DENY_CIDRS).
+ * Creates the address checks. `allow` lists special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny` lists ranges
+ * that are forbidden (WEBHOOK_DENY_CIDRS).
  */
 export function createReceivers(allow: readonly string[], deny: readonly string[] = [], time = systemTime) {
   const guard = makeGuard({ allow, deny, resolver: makeResolver({ time }) });

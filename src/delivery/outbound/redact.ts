@@ -7,8 +7,8 @@ import { deliveryLimits as limits } from '../limits.js';
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
 /**
- * Copies only the first bytes of an answer, which are enough to show `bytesMax` bytes of the answer. The whole answer
- * may have 64 KiB.
+ * Copies the first bytes of an answer: as many as `shownAnswer` needs to show `bytesMax` bytes. The whole answer may
+ * have 64 KiB.
  */
 export const beginningOf = (body: Buffer, bytesMax: number = ruleLimits.delivery_answer_kept_bytes): Buffer =>
   Buffer.from(body.subarray(0, bytesMax + secretLengthMax));
@@ -19,13 +19,13 @@ const signingSecrets = /whsec_[A-Za-z0-9+/=]{16,}/g;
 
 const stars = (text: string) => '*'.repeat(text.length);
 
-/** Returns the forms in which a receiver may repeat a text: unchanged, or escaped in JSON. */
+/** Returns the forms in which a receiver's answer may contain the text: unchanged, or escaped in JSON. */
 const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')]);
 
 function secretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap((secret) => {
     if (!URL.canParse(secret)) return [secret];
-    // Takes only the part of the URL after the host, because only this part is secret.
+    // Only the part of the URL after the host is secret.
     const { pathname, search } = new URL(secret);
     return [secret, `${pathname}${search}`, pathname].filter((part) => part.length > 8);
   });
@@ -33,8 +33,8 @@ function secretParts(secrets: readonly string[]): string[] {
 }
 
 /**
- * Returns the first `bytesMax` bytes of a `beginningOf` result, as text. Replaces each token and secret with stars. The
- * number of characters does not change, so that no text from beyond the limit moves into the result.
+ * Returns the first `bytesMax` bytes of an answer as text, given the result of `beginningOf`. Replaces each token and
+ * secret with as many stars as it has characters. No text from beyond the limit can therefore move into the result.
  */
 export function shownAnswer(
   beginning: Buffer,

@@ -7,13 +7,13 @@ import { DeliveryFault } from './faults.js';
 export type Resolver = ReturnType<typeof makeResolver>;
 
 export interface ResolverOptions {
-  /** `address:port` of each name server. The default is the name servers of the system. */
+  /** `address:port` of each name server. By default, the system's name servers. */
   readonly servers?: readonly string[];
   readonly waitMs?: number;
   readonly time?: Time;
 }
 
-/** Returns the error texts of the C library. The Telegram Bot API server shows the same texts. */
+/** Returns the error texts of the C library, which the Telegram Bot API server shows too. */
 function reasonOf(codes: readonly string[]): string {
   if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
     return 'Temporary failure in name resolution';
@@ -21,8 +21,8 @@ function reasonOf(codes: readonly string[]): string {
 }
 
 /**
- * Creates a resolver that asks only name servers. It has no hosts file and no cache, because each connection must be
- * checked with the current addresses. Simultaneous lookups of one name share a query.
+ * Creates a resolver that asks only name servers. Uses neither a hosts file nor a cache, because each connection must
+ * be checked with the current addresses. Simultaneous lookups of one name share a query.
  */
 export function makeResolver({
   servers,
@@ -51,7 +51,7 @@ export function makeResolver({
 
   return {
     /**
-     * Returns all IPv4 addresses of a name, followed by all IPv6 addresses. Returns at least one address. Throws a
+     * Returns all IPv4 addresses of a name, followed by all IPv6 addresses. There is at least one address. Throws a
      * DeliveryFault `unresolved`.
      */
     resolve(name: string): Promise<readonly string[]> {

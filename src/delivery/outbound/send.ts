@@ -14,10 +14,7 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/**
- * The receiver of a bot's updates. This object is built once per webhook. Webhooks with equal receivers share
- * connections.
- */
+/** The receiver of a bot's updates, built once per webhook. Receivers with the same `key` share connections. */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -63,7 +60,7 @@ interface Kept {
 export class Sender {
   readonly #options: Required<SenderOptions>;
   readonly #kept = new Map<string, Kept>();
-  /** The requests by abort signal. A signal aborts all of its requests. */
+  /** The requests in flight that each signal aborts. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
   readonly #busy: () => boolean;
   readonly #sweep: Timer;
@@ -88,10 +85,10 @@ export class Sender {
   }
 
   /**
-   * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS lookup
-   * and handshake. Never throws. The caller limits the requests per bot. If a receiver has too many connections,
-   * further requests wait in order within the same 60 s. `maySend` is called once a connection is open, directly before
-   * the request is written. If `maySend` returns false, the request fails and is not written.
+   * Sends a body once and waits for the answer. Follows no redirect. Never throws. The deadline is 60 s for everything,
+   * including DNS lookup and handshake. If the receiver already has the maximum number of connections, the request
+   * waits in order within the same 60 s. The caller limits the requests per bot. `maySend` is called once a connection
+   * is open, directly before the request is written. If `maySend` returns false, the request fails and is not written.
    */
   send(
     receiver: Receiver,
@@ -182,10 +179,7 @@ export class Sender {
     return kept;
   }
 
-  /**
-   * Returns the in-flight requests that this signal aborts. Each signal has one listener, which aborts all of its
-   * requests.
-   */
+  /** Returns the set of in-flight requests that this signal aborts. Adds only one listener per signal. */
   #answersOf(signal: AbortSignal): Set<Answer> {
     const known = this.#underWay.get(signal);
     if (known) return known;

@@ -1,7 +1,7 @@
 /**
- * Keeps the TLS sessions of receivers for some minutes. A resumed connection does not verify the certificate again.
- * Only the server that was verified can resume a session, so a resumed connection is as safe as a connection that was
- * never closed. A resumed session takes two thirds of the time of a full handshake.
+ * Keeps the TLS sessions of receivers for some minutes. A resumed session takes two thirds of the time of a full
+ * handshake, but does not verify the certificate again. Only the server that was verified can resume a session, so a
+ * resumed connection is as safe as a connection that was never closed.
  */
 import type { Time } from '../../time.js';
 import { deliveryLimits as limits } from '../limits.js';
@@ -12,13 +12,16 @@ interface Kept {
   readonly endMs: number;
 }
 
-/** Keeps at most `webhook_sessions_max` sessions of `webhook_session_bytes_max` each. Drops the oldest first. */
+/**
+ * Keeps at most `webhook_sessions_max` sessions of up to `webhook_session_bytes_max` bytes each. Removes the oldest
+ * session first.
+ */
 export class TlsSessions {
   readonly #time: Time;
   readonly #ms: number;
   readonly #kept = new Map<string, Kept>();
 
-  /** A session may be resumed for `ms` after the handshake that verified the certificate. */
+  /** `ms` is how long a session may be resumed after the handshake that verified the certificate. */
   constructor(time: Time, ms: number) {
     this.#time = time;
     this.#ms = ms;
@@ -28,14 +31,17 @@ export class TlsSessions {
     return this.#kept.size;
   }
 
-  /** Returns the time at which a session ends. The certificate was just verified and expires at `validTo`. */
+  /**
+   * Returns the time at which a session ends, by the monotonic clock. The certificate was just verified and expires at
+   * `validTo`.
+   */
   endOf(validTo: string): number {
-    // Uses the clock of the machine, because OpenSSL verifies certificates with this clock.
+    // Uses the machine's clock, because OpenSSL checks the validity of certificates with this clock.
     const validMs = Date.parse(validTo) - this.#time.machine();
     return this.#time.monotonic() + (Number.isNaN(validMs) ? 0 : Math.min(this.#ms, validMs));
   }
 
-  /** Returns the session to resume, or undefined for a full handshake. */
+  /** Returns the session to resume. Undefined means that a full handshake is needed. */
   find(key: string): Buffer | undefined {
     const kept = this.#kept.get(key);
     if (kept === undefined || kept.endMs > this.#time.monotonic()) return kept?.session;

@@ -11,9 +11,12 @@ export interface SigningKeys {
 }
 
 export interface SignerOptions {
-  /** Replaces `Service` in header names. */
+  /** Replaces the word `Service` in header names. */
   readonly service: string;
-  /** The private key of the installation. Adds a signature that receivers verify with the public key. */
+  /**
+   * The private key of this installation. If present, deliveries also have a signature that receivers verify with the
+   * public key.
+   */
   readonly signingKey?: KeyObject | undefined;
 }
 
@@ -32,9 +35,9 @@ const decoded = (secret: string) => Buffer.from(secret.slice(prefix.length), 'ba
 
 /**
  * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `X-Service-Signature` is made with the
- * secret token, or with the current signing secret if there is no secret token. `webhook-signature` contains `v1`
- * signatures, made with the signing secret and with the previous secret, and then the `v1a` signature of the
- * installation. The timestamp is the time of the attempt, so a retry passes the receiver's check of its age.
+ * secret token, or without one with the current signing secret. `webhook-signature` contains `v1` signatures, made with
+ * the current and with the previous signing secret, followed by the `v1a` signature of the installation. The timestamp
+ * is the time of this attempt, so that a retry also passes the receiver's check of the timestamp.
  */
 export function makeSigner(
   keys: SigningKeys,
@@ -55,7 +58,7 @@ export function makeSigner(
       const signed = Buffer.concat([Buffer.from(first), body]);
       signatures += ` v1a,${signWith(null, signed, signingKey).toString('base64')}`;
     }
-    // Sets the headers with computed names one by one. A literal with computed names takes 2 µs.
+    // Adds the headers with computed names one by one, because a literal with computed names takes 2 µs.
     const headers: Record<string, string> = {
       'Content-Type': 'application/json',
       'webhook-id': id,

@@ -1,16 +1,16 @@
 /**
- * The Ed25519 keys of the installation (setting WEBHOOK_SIGNING_KEYS). With these keys, a receiver verifies deliveries
- * without a shared secret. The signature is `v1a` of Standard Webhooks.
+ * Reads the Ed25519 keys of this installation (setting WEBHOOK_SIGNING_KEYS). With the public keys, a receiver verifies
+ * deliveries without a shared secret. The signature is `v1a` of Standard Webhooks.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 
-/** Serves the installation's public keys. */
+/** The path that serves the installation's public keys. */
 export const keySetPath = '/.well-known/jwks.json';
 
 /** The beginning of a private key in DER (RFC 8410). The 32 secret bytes follow. */
 const der_head = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** Creates a private key from 32 bytes as base64url. */
+/** Creates a private key from 32 bytes in base64url. */
 export const signingKey = (text: string): KeyObject =>
   createPrivateKey({
     key: Buffer.concat([der_head, Buffer.from(text, 'base64url')]),

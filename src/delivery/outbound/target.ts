@@ -7,18 +7,18 @@ import { deliveryLimits as limits } from '../limits.js';
 export interface Target {
   /** The given URL, trimmed and with a scheme. */
   readonly url: string;
-  /** `https://host:port`, normalised */
+  /** Normalised, as `https://host:port`. */
   readonly origin: string;
-  /** The host name in ASCII without a trailing dot, or an address without brackets. */
+  /** The host name in ASCII without a trailing dot, or an IP address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** The header built from the user and password in the URL, as the Telegram Bot API server sends it. */
+  /** The header made from the user name and password in the URL, as the Telegram Bot API server sends it. */
   readonly authorization: string | undefined;
 }
 
 /**
- * Adds `https://` if the scheme is missing. In `example.com:8443/hook`, the word before the port is a host and not a
+ * Adds `https://` if the scheme is missing. In `example.com:8443/hook`, the part before the colon is a host and not a
  * scheme.
  */
 const withScheme = (url: string): string =>
@@ -52,7 +52,8 @@ function basicAuthorization({ username, password }: URL): string | undefined {
  */
 export function readTarget(text: string): Target {
   const given = withScheme(text.trim());
-  // Refuses tabs and line ends. The parser drops them, so the shown URL would differ from the requested URL.
+  // Refuses tabs and line breaks. The parser would remove them, so the URL that the owner sees would differ from the
+  // URL that is requested.
   if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
     fail('webhook_url_invalid');
   if (!URL.canParse(given)) fail('webhook_url_invalid');

@@ -1,5 +1,5 @@
 /**
- * Decides which certificates a receiver may present: certificates of public authorities, or the certificate that was
+ * Decides which certificates a receiver may present: certificates from public authorities, or the certificate that was
  * uploaded for the bot.
  */
 import { X509Certificate } from 'node:crypto';
@@ -13,8 +13,7 @@ const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * Parses an uploaded file of PEM certificates, up to `limits.webhook_certificates_max`. Returns only the certificates,
- * so that a private key uploaded by mistake is not kept. Errors: `certificate_too_big`, `certificate_invalid`
- * (behaviour §10).
+ * so that a private key in the file is not kept. Errors: `certificate_too_big`, `certificate_invalid` (behaviour §10).
  */
 export function readCertificate(given: Buffer): string {
   if (given.length > limits.webhook_certificate_bytes_max) fail('certificate_too_big');
@@ -38,8 +37,8 @@ export interface Trust {
 let publicTrust: Trust | undefined;
 
 /**
- * Trusts the authorities that Node trusts. Operators can add more authorities with NODE_EXTRA_CA_CERTS. Parsing the
- * certificates takes tens of milliseconds, so a process parses them only once, and only when needed.
+ * Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. Parsing all certificates
+ * takes tens of milliseconds, so a process does it only once, and only when needed.
  */
 function trustInPublic(): Trust {
   publicTrust ??= {
@@ -50,8 +49,8 @@ function trustInPublic(): Trust {
 }
 
 /**
- * Accepts an address as the common name of an uploaded certificate. Telegram's guide to self-signed certificates
- * produces such certificates. Node accepts common names only for host names.
+ * Also accepts an IP address as the common name of an uploaded certificate, as in the certificates that Telegram's
+ * guide to self-signed certificates produces. Node compares common names only with host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
   const wrong = checkServerIdentity(host, certificate);
@@ -60,8 +59,8 @@ function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | und
 }
 
 /**
- * Trusts only one uploaded certificate: the certificate of the receiver or of its issuer. The receiver's certificate
- * must be valid now, and its name must match the URL's host (as with Telegram).
+ * Trusts only one uploaded certificate: the receiver's own or its issuer's. The certificate that the receiver presents
+ * must be valid now, and its name must match the host in the URL (as with Telegram).
  */
 function ownTrust(certificate: string): Trust {
   const options = { minVersion: 'TLSv1.2' as const, ca: certificate, allowPartialTrustChain: true };
