@@ -1,6 +1,7 @@
 /**
- * Tracks which partitions have callers that wait for a flush, and tells these callers about commits (decision 0055). A
- * caller requests a flush with a hint. The flusher then immediately reads the journals of these partitions.
+ * Tracks the partitions for which callers have requested a flush, and tells the callers when their changes are
+ * committed (decision 0055). A caller requests a flush with a hint. The flusher then reads the journals of the
+ * requested partitions immediately.
  */
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -12,21 +13,25 @@ import { journalLimits as limits } from './limits.js';
 
 export interface Asked {
   start(): void;
-  /** Waits for `ms`, or until a flush of a partition in `held` is requested. */
+  /** Waits for `ms`, or until a caller requests a flush of a partition in `held`. */
   sleep(ms: number, held: () => readonly number[], signal: AbortSignal): Promise<void>;
-  /** Returns the given partitions for which a flush is requested. Records that their journals are being read. */
+  /**
+   * Returns those of the given partitions for which a flush is requested and not yet begun. Records that their journals
+   * are being read.
+   */
   take(held: readonly number[]): readonly number[];
   /**
-   * Records that these prefixes of journals are committed, and that the journals of `ends` were read to their end. A
-   * journal that was not read to its end is due again. After the first batch that follows a request, the journal is
-   * also due once more, because callers add entries while that batch is being committed.
+   * Records that the given journal prefixes are committed, and that the journals of the partitions `ends` were read to
+   * their end. A requested journal that was not read to its end must be read again. After the first batch that follows
+   * a request, the journal must also be read once more, because callers add entries while that batch is being
+   * committed.
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
   /**
-   * Announces the prefixes of journals that are in Postgres to the callers that requested a flush. Also announces that
-   * the journals of `ends` were read to their end. After each request, announces an empty journal only once, because a
-   * second announcement would say nothing new. `send` sends the hint. If `send` rejects, the announcement is not
-   * repeated, and this function rejects with the same error.
+   * Tells the callers that requested a flush which journal prefixes are in Postgres, and that the journals of the
+   * partitions `ends` were read to their end. After a request, announces an empty journal only once, because a second
+   * announcement would say nothing new. `send` sends the hint. If `send` rejects, this function rejects with the same
+   * error and the announcement is not repeated.
    */
   announce(
     prefixes: readonly JournalPrefix[],
@@ -37,28 +42,28 @@ export interface Asked {
 }
 
 interface AskedOptions {
-  /** If hints do not work, no caller can request a flush. */
+  /** If undefined, no caller can request a flush. */
   readonly hints: Pick<Hints, 'listen'> | undefined;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly time: Time;
-  /** The partitions of this flusher. */
+  /** Returns the partitions of this flusher. */
   readonly held: () => readonly number[];
 }
 
 interface Request {
-  /** The time by the monotonic clock, in ms. */
+  /** The time of the request by the monotonic clock, in ms. */
   readonly at: number;
   /** Whether the journal must be read. */
   due: boolean;
   /** Whether the journal must be read once more after the next batch. */
   again: boolean;
-  /** Whether the caller got an announcement since it requested the flush. */
+  /** Whether an announcement was sent since the request. */
   told: boolean;
 }
 
 export function createAsked({ hints, runner, keys, time, held }: AskedOptions): Asked {
-  /** The last request for a flush of each partition. Bounded by the number of partitions. */
+  /** The last request for each partition. Bounded by the number of partitions. */
   const requests = new Map<number, Request>();
   /** The version up to which this flusher has written and announced each journal. */
   const marks = new Map<number, number>();
@@ -83,7 +88,7 @@ export function createAsked({ hints, runner, keys, time, held }: AskedOptions): 
     },
     async sleep(ms, of, signal) {
       if (ms <= 0 || signal.aborted || of().some(isDue)) return;
-      // Does not use an AbortController, because an abort would cost more than the rest of the pause.
+      // Does not use an AbortController, because aborting it costs more than waiting for the rest of the pause.
       await new Promise<void>((resolve) => {
         const end = () => {
           time.cancel(timer);

@@ -1,6 +1,6 @@
 /**
- * Turns journal entries into rows to write. Keeps the newest version of each entity, groups rows by table and sorts
- * them by key.
+ * Turns journal entries into rows to write. Keeps only the newest version of each entity, groups the rows by table and
+ * sorts them by key.
  */
 import { storeLimits as limits } from '../store/limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
@@ -9,11 +9,11 @@ export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The complete new record. Empty if the entity was deleted, unless the record itself marks the deletion. */
+  /** The complete new record. Empty if the entity was deleted, unless the deletion is marked in the record itself. */
   readonly image: Buffer;
   /**
-   * The key of a HASH whose field `v` was set together with this entry. The HASH may leave Redis once the version in
-   * `v` is in Postgres. '' if there is no such HASH.
+   * The key of the HASH whose field `v` was set together with this entry, or '' if there is none. The HASH may leave
+   * Redis once the version in `v` is in Postgres.
    */
   readonly state: string;
 }
@@ -23,7 +23,7 @@ export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
   readonly last: number;
-  /** Whether these entries were the whole journal at the time of the read. */
+  /** Whether the journal contained no further entries when it was read. */
   readonly whole: boolean;
 }
 
@@ -33,18 +33,18 @@ export interface Change extends Entity {
   /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
   readonly record: Buffer | null;
-  /** The newest non-empty image in the batch. Empty if the batch has none. */
+  /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
   readonly image: Buffer;
 }
 
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The last number of the key is the greatest number in the sequence. */
+  /** The last number of this key is the greatest number in the sequence. */
   readonly key: readonly number[];
-  /** The greatest version in this batch. The entry with this version need not be the entry with the greatest key. */
+  /** The greatest version in this batch. It may belong to another entry than the greatest key does. */
   readonly version: number;
-  /** The incarnation that assigned the greatest key. Set only for the first batch that contains this key. */
+  /** The incarnation that assigned the greatest key. Set only in the first batch that contains this key. */
   readonly incarnation: number;
 }
 
@@ -70,8 +70,8 @@ const compareChanges = (a: Change, b: Change): number =>
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
 /**
- * Keeps the newest version of each entity. An entity's name is unique across partitions, because an entity belongs to a
- * single partition. The name can therefore serve as the map key.
+ * Keeps the newest version of each entity. Uses the name of the entity as the map key, because an entity belongs to a
+ * single partition, so its name is unique across partitions.
  */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();
@@ -114,7 +114,7 @@ function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   return true;
 }
 
-/** Finds the greatest value of each sequence. The changes must be sorted by key. */
+/** Returns the greatest value of each sequence. The changes must be sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;

@@ -29,14 +29,14 @@ export interface FlusherOptions {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** Lets callers request a flush. If absent, durable calls wait until the flusher's usual pause ends. */
+  /** Lets callers request a flush. If absent, durable calls wait until the flusher reads their journal by itself. */
   readonly hints?: Pick<Hints, 'listen'>;
   readonly hotTtlMs: number;
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
   /**
    * The minimum time between two reads that find no entries (setting FLUSH_INTERVAL_MS). After a batch that was not
-   * full, the flusher waits at least four times this long.
+   * full, the flusher waits at least four times as long.
    */
   readonly intervalMs: number;
   /** The flusher's unique id. Generated if absent. */
@@ -47,23 +47,23 @@ export interface FlusherOptions {
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
   /**
-   * Called with the changes that a batch wrote to Postgres. The same change may be passed more than once. Must not
-   * throw and must return quickly.
+   * Called with the changes that a batch wrote to Postgres. A change may be passed more than once. Must not throw and
+   * must return quickly.
    */
   readonly onWritten?: (changes: readonly Change[]) => void;
-  /** Called at each step of each batch. The flusher awaits the call, so that a test can stop the flusher here. */
+  /** Called at each step of each batch. The flusher waits for the result, so that a test can stop the flusher here. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
 
 export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
   readonly rewritten: number;
-  /** Counts the tombstones that were deleted because they were too old. */
+  /** The number of tombstones that were deleted because they were too old. */
   readonly purged: number;
   readonly partitions: number;
   /**
-   * The number of future days that already have a partition in the tables of messages and of delivery failures. NaN
-   * before the first check.
+   * For how many future days the tables of messages and of delivery failures already have partitions. NaN before the
+   * first check.
    */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
@@ -121,7 +121,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Runs as often as the checks of open Postgres connections, because these checks find the rows to rewrite.
+  // Runs as often as open Postgres connections are checked, because these checks find the rows to rewrite.
   const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch((error) => isOlderFlush(error) || onError(error));
   });
@@ -133,9 +133,9 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Stops the loop after the current batch. With `drain`, stops the loop when the leased journals are empty. After
-     * that, releases the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay
-     * in the journal.
+     * Stops the loops after their current batches, or with `drain` once the leased journals are empty, and then
+     * releases the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the
+     * journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

@@ -1,6 +1,7 @@
 /**
- * Removes journaled entities of some partitions from Redis. If Redis lost changes that are already in Postgres, its
- * copies of the changed entities are outdated. Removed entities are loaded from Postgres again on demand.
+ * Removes the journaled entities of some partitions from Redis. This is needed if Redis lost changes that are already
+ * in Postgres, because Redis then has outdated copies of the changed entities. Removed entities are loaded from
+ * Postgres again on demand.
  */
 import { type Random, systemRandom } from '../random.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -25,7 +26,7 @@ interface Round {
 
 export const scanKeys = 1_000;
 
-/** Returns the prefix of a key, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
+/** Returns the part of a key before its id, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
 export const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
 type Found = Map<number, string[]>;
@@ -34,7 +35,7 @@ export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #time: Time;
   readonly #owner: string;
-  /** The pending pass of each run id. It starts after the current pass. */
+  /** For each run id, the pass that starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -46,8 +47,8 @@ export class Forgetter {
 
   /**
    * Removes the entities of closed partitions from the Redis with this run id. Requests that arrive during a pass share
-   * the next pass. Returns the partitions that have no entities left. Another node is processing the other partitions
-   * or has opened them. Errors: `unavailable` while Redis is unavailable.
+   * the next pass. Returns the partitions whose entities are all removed. The partitions that are not returned are
+   * being processed by another node or were opened by it. Errors: `unavailable` while Redis is unavailable.
    */
   forget(partitions: readonly number[], runId: string): Promise<ReadonlySet<number>> {
     const next = this.#waiting.get(runId);
@@ -83,8 +84,8 @@ export class Forgetter {
   }
 
   /**
-   * Scans the keys of a server once. Each batch renews the leases. A lease lasts much longer than a batch takes.
-   * Removes partitions from `held` if another node now has their lease.
+   * Scans a server's keys once and removes the entities of the partitions in `held`. Each batch renews the leases,
+   * which last much longer than a batch takes. Removes a partition from `held` if another node now has its lease.
    */
   async #sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const { keys } = this.#options;

@@ -1,11 +1,11 @@
 /**
- * Detects a Postgres that was restored to an earlier state, and repairs the consequences. Each transaction that changes
+ * Detects that Postgres was restored to an earlier state, and repairs the consequences. Each transaction that changes
  * something raises a counter in Postgres, the mark. After the commit, Redis stores the mark too. If the mark in
  * Postgres is below the mark in Redis, Postgres has lost committed transactions. Such a Postgres serves no requests
- * until three repairs are done:
+ * until this is true:
  * - the revocations are repeated
  * - the sequences are past every value that they returned
- * - all cached copies of the records of Postgres are invalid
+ * - all cached copies of Postgres records are invalid
  */
 
 import { ApiError } from '../errors.js';
@@ -56,17 +56,17 @@ export interface HistoryOptions {
   /** The id of the shard. The default is 0, the control database. */
   readonly shard?: number;
   /**
-   * Returns which partitions are in this database. `own` is a connection to this database. If this function is absent,
-   * all partitions are in this database.
+   * Returns a function that tells where a partition is: `own` means in this database. `own` is a connection to this
+   * database. If `place` is absent, all partitions are in this database.
    */
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
+  /** A getter, because the script runner does not exist yet when this object is created. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
-  /** Called when Postgres has a different server or timeline than before, but still has all committed transactions. */
+  /** Called when Postgres runs on another server or timeline than before, but has all committed transactions. */
   readonly onOtherServer?: (before: string, now: string) => void;
   /** Called when a server was refused because another server has replaced it. */
   readonly onReplaced?: (why: string) => void;
@@ -80,9 +80,9 @@ interface Known {
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
   readonly version: number;
-  /** The system identifier and the timeline of the Postgres in use. */
+  /** The system identifier and the timeline of the Postgres that is in use. */
   readonly server: string | null;
-  /** The server in use, in the form that `server_identity` returns. */
+  /** The server that is in use, in the form that `server_identity` returns. */
   readonly running: string | null;
   readonly incarnation: number;
 }
@@ -109,14 +109,14 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 /**
- * Returns whether another server has replaced this server, for example after a promotion. The new server lacks every
- * change that the replaced server still accepts.
+ * Returns whether another server has replaced this one, for example after a promotion. Changes that a replaced server
+ * still accepts are missing on the new server.
  */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
   if (gone.has(running) || gone.has(history)) return true;
   const [system, timeline = ''] = history.split(' ');
   const [present, reached = ''] = (server ?? '').split(' ');
-  // Compares timeline numbers as text. All timeline numbers have eight hexadecimal digits.
+  // Compares timeline numbers as text, because all of them have eight hexadecimal digits.
   return system === present && timeline < reached;
 }
 
@@ -128,7 +128,8 @@ const replacedText =
 
 /**
  * Checks that the connections to one database lead to the right server. While Redis is unavailable, accepts only the
- * server that passed the last check. If Redis did not store a mark, the next connection or check sends the mark again.
+ * server that passed the last check. If a mark could not be stored in Redis, the next connection or check sends it
+ * again.
  */
 export class History implements Guard, ControlMarks {
   readonly random: Random;
@@ -136,7 +137,7 @@ export class History implements Guard, ControlMarks {
   readonly #at: { readonly history: string; readonly revoked: string; readonly flushed: string };
   readonly #waiting = new Map<number, RaisedMark>();
   #rewriting = 0;
-  /** The server that was compared last. Undefined after another server has replaced it. */
+  /** The last server that passed the check. Undefined after another server has replaced it. */
   #compared: string | undefined;
 
   constructor(options: HistoryOptions) {
@@ -150,7 +151,7 @@ export class History implements Guard, ControlMarks {
     try {
       return await this.#admit(session);
     } catch (error) {
-      // Reports a refused connection like a connection that could not be opened.
+      // Both cases are `unavailable`, so that a refused connection is reported like one that could not be opened.
       if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
       if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
         throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -165,7 +166,7 @@ export class History implements Guard, ControlMarks {
 
   async announce(servers: readonly string[], hint: string): Promise<void> {
     const { history, flushed } = this.#at;
-    // Ignores a failure of Redis, because fronts also read the progress of the journals.
+    // Ignores a failure of Redis, because fronts also read by themselves how far the journals are flushed.
     const announced = await this.#runner
       .call('history/announce', 0, { history, flushed }, { hint, servers: [...servers] })
       .catch((error: Error) => this.#options.onError?.(error));
@@ -210,7 +211,8 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Requests a further page, because the answer also repeats the revocations of the last millisecond.
+      // Asks for `ties` more values, because each page begins by repeating the revocations of the previous page's last
+      // millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',
@@ -225,8 +227,8 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Invalidates all earlier copies of the partition. Makes the partition's sequences in Redis skip values that may have
-   * been lost.
+   * Raises the partition's incarnation, which invalidates all earlier copies of the partition's records. Makes the
+   * partition's sequences in Redis skip values that may have been lost.
    */
   async #raisePartition(database: Queryable, partition: number): Promise<void> {
     const meta = { meta: this.#options.keys.meta(partition) };
@@ -235,7 +237,7 @@ export class History implements Guard, ControlMarks {
       const wanted = Math.floor(highest / storeLimits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
-      // Stops if the partition has been moved to another shard.
+      // The partition has been moved to another shard.
       if (row === undefined) break;
       const raised = { incarnation: row.incarnation };
       const result = await this.#runner.call('partition/raise', partition, meta, raised);
@@ -266,16 +268,16 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Includes only the partitions in this shard, because only these partitions have copies of the shard's records.
-      // Copies of control records are in all partitions.
+      // Skips partitions for which `place` returns null. Only the partitions in this shard have copies of the shard's
+      // records, but all partitions have copies of control records.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
     return forgotten;
   }
 
   /**
-   * Repairs a loss once for all calls that detect it. One process makes the repair, and the other processes wait for
-   * it.
+   * Repairs a loss. Calls that detect the loss at the same time share one repair. Only one process makes the repair,
+   * and the others wait for it.
    */
   readonly #recover = shared(async (found: string) => {
     const { url, onError } = this.#options;
@@ -286,10 +288,10 @@ export class History implements Guard, ControlMarks {
         await lockHistory(lock);
         const known = await this.#read();
         const state = await loadServerState(lock);
-        // Stops if the server has changed again. The next connection checks the new server.
+        // Stops if the server has changed again, because the next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs. Otherwise the former primary would raise its own marks.
+        // Refuses a former primary that still runs, because it would raise its own marks.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -304,8 +306,8 @@ export class History implements Guard, ControlMarks {
   });
 
   /**
-   * Compares a server with the state that Redis stores. Returns the name of the previous server, or null if the server
-   * is the same.
+   * Compares a server with the server that Redis stores. Returns the name of the previous server, or null if the server
+   * is the same. Errors: `unavailable` if the server was replaced.
    */
   async #meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw this.#replaced();
@@ -328,9 +330,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Accepts only the server that was compared last. Called while the Redis with the marks is unavailable, because in a
-   * cluster the chats on the other Redis servers still need Postgres. A restored Postgres was restarted, so it has
-   * another name and is refused.
+   * Accepts only the server that passed the last check. Called while the Redis server that stores the marks is
+   * unavailable, because the chats on a cluster's other Redis servers still need Postgres. A restored Postgres is
+   * refused, because its restart gave it another name.
    */
   async #admitAlone(session: Queryable): Promise<string> {
     const { server, standby } = await loadServerState(session);
@@ -341,7 +343,6 @@ export class History implements Guard, ControlMarks {
   async #admit(session: Queryable, tries = 0): Promise<string> {
     if (this.#compared !== undefined && (this.#options.connection.at(0)?.runId() ?? null) === null)
       return this.#admitAlone(session);
-    // Sends the marks that Redis has not stored yet.
     if (this.#waiting.size > 0) await this.#sendWaiting();
     // Reads Redis before Postgres, so that a transaction that commits between the two reads does not look lost.
     const known = await this.#read();
@@ -362,8 +363,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Sends a mark to Redis. Returns false if another server has replaced the server that raised the mark. If Redis is
-   * unavailable, keeps the newest mark of the shard, together with the revocations of all earlier marks.
+   * Sends a mark to Redis. Returns false if the server that raised the mark was replaced by another one. If Redis is
+   * unavailable, keeps the shard's newest mark for a later attempt, together with the revocations of all marks that
+   * were not sent.
    */
   async #send(mark: RaisedMark): Promise<boolean> {
     const { history, revoked } = this.#at;
@@ -388,7 +390,7 @@ export class History implements Guard, ControlMarks {
       const revocations = `${before?.revocations ?? ''}${mark.revocations}`;
       this.#waiting.set(mark.shard, { ...newest, revocations });
       this.#options.onError?.(error as Error);
-      // Succeeds anyway, because the change is committed.
+      // Returns true despite the failure, because the change is committed.
       return true;
     }
   }

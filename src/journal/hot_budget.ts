@@ -1,6 +1,6 @@
 /**
- * Limits how many bytes of flushed messages stay in Redis for each bot, group or channel. A single bot or chat
- * therefore cannot fill Redis.
+ * Limits how many bytes of flushed messages stay in Redis for each bot, group or channel, so that a single one of them
+ * cannot fill Redis.
  */
 import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
@@ -9,21 +9,21 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** The time of this level by the monotonic clock, in ms. */
+  /** When this level was measured, by the monotonic clock in ms. */
   at: number;
 }
 
 /**
- * Creates a budget that works as a leaky bucket. It holds `bytesMax` and empties within `hotMs`. The messages that stay
- * in Redis within the budget therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher
- * that takes over a partition starts with an empty bucket.
+ * Creates a budget that works as a leaky bucket, which holds `bytesMax` and empties within `hotMs`. The messages that
+ * stay in Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher that takes
+ * over a partition starts with an empty bucket.
  */
 export function createHotBudget(bytesMax: number, hotMs: number, time: Time = systemTime) {
   const levels = new Map<number, Level>();
   return {
     /**
      * Counts a flushed message. All direct chats of a bot count together. Returns false if the budget of the bot, group
-     * or channel is used up. The message then leaves Redis soon and is loaded from Postgres on demand.
+     * or channel is used up. Such a message leaves Redis soon, and is loaded from Postgres on demand.
      */
     admits(chatId: number, bytes: number): boolean {
       if (bytesMax === 0) return true;

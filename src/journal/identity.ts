@@ -1,8 +1,8 @@
 /**
  * Prevents a node from using a Redis and a Postgres that do not belong to the same installation. Both store the id of
  * the installation and a generation, which counts how often the installation has started with an empty Redis. A node
- * compares the two at its start, at each new connection and every four seconds. It does not use a Redis that does not
- * match. An empty Redis becomes the next generation unless other nodes still use the current one.
+ * compares the two at its start, at each new connection to Redis, and every four seconds. It does not use a Redis that
+ * does not match. An empty Redis becomes the next generation, unless other nodes still use the current one.
  */
 
 import {
@@ -24,10 +24,11 @@ import { systemTime, type Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
 /**
- * Reports that Redis and Postgres do not belong to the same installation. The message states the reason and the remedy.
+ * The error that Redis and Postgres do not belong to the same installation. The message states the reason and the
+ * remedy.
  */
 export class IdentityError extends Error {
-  /** Whether the problem may disappear without the help of an operator. */
+  /** Whether the problem may disappear without an operator's help. */
   readonly passing: boolean;
 
   constructor(message: string, passing = false) {
@@ -42,20 +43,22 @@ export interface RedisIdentity {
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** The run id of the Redis in which partition 0 was opened. */
+  /** The run id under which this Redis opened partition 0. */
   readonly run: string | null;
   /** The seal of partition 0, if the partition is closed. */
   readonly seal: string | null;
 }
 
 /**
- * When a node may start to use an empty Redis. Roles use `unless_used`: only if no other node uses the former Redis.
- * Commands use `never`. `petrel redis rebuild` uses `rebuild`: always, even if the installation used this Redis
- * earlier.
+ * When a node may start to use an empty Redis.
+ * - `unless_used` (roles): only if no other node uses the former Redis.
+ * - `never` (commands): only if the installation has never used a Redis.
+ * - `rebuild` (`petrel redis rebuild`): unless another node can still reach the former Redis. The new Redis may be one
+ *   that the installation used earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** The generation to use and whether Redis already stores it, or the reason for a refusal. */
+/** The generation to use and whether Redis already stores it, or the reason why Redis is refused. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -68,7 +71,7 @@ function holdersOf(others: readonly OtherNode[], generation: number, adoption: A
   return (adoption === 'rebuild' ? holding.filter(({ away }) => !away) : holding).length;
 }
 
-/** Returns whether the last node that opened partition 0 used this Postgres. */
+/** Returns whether the node that last opened partition 0 in this Redis used this Postgres. */
 const openedHere = ({ run, seal }: RedisIdentity, opened: OpenedAs | null): boolean =>
   opened !== null &&
   run !== null &&
@@ -123,14 +126,20 @@ export function decide(
 }
 
 export interface IdentityOptions {
-  /** The URL of Postgres. Each decision uses a separate connection, because calls on the pool wait for Redis. */
+  /**
+   * The URL of Postgres. Each decision opens its own connection, because calls on the shared pool wait until Redis is
+   * accepted.
+   */
   readonly url: string;
   readonly keys: Keys;
   readonly node: string;
   readonly adoption: Adoption;
   readonly time?: Time;
   readonly random?: Random;
-  /** Called when this node stops using Redis or Postgres, and when the installation starts to use an empty Redis. */
+  /**
+   * `onRefused` is called when this node refuses Redis or Postgres, `onAdopted` when the installation starts to use an
+   * empty Redis.
+   */
   readonly onRefused: (reason: string) => void;
   readonly onAdopted: (generation: number) => void;
   readonly onError: (error: Error) => void;
@@ -146,8 +155,8 @@ const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
 /**
- * Returns whether the partition has left this server or is about to leave it. The partition's new server is checked
- * when a connection to that server opens.
+ * Returns true if the error says that the partition has left this server or is about to leave it. The partition's new
+ * server is checked when a connection to that server opens. Rethrows any other error after a pause.
  */
 async function isElsewhere(time: Time, error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
@@ -161,9 +170,12 @@ export class Identity {
   readonly #random: Random;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The last refusal that was reported. '' if a Redis was accepted after that refusal. */
+  /** The message of the last reported refusal. '' if Redis has been accepted since. */
   #reported = '';
-  /** The last report about a master. It is kept when the master of partition 0 is accepted. */
+  /**
+   * The last reported message about a cluster master other than that of partition 0. Not cleared when the master of
+   * partition 0 is accepted.
+   */
   #reportedOfMaster = '';
 
   constructor(options: IdentityOptions) {
@@ -174,7 +186,7 @@ export class Identity {
 
   readonly id = (): string => this.#own.id;
   readonly held = (): boolean => this.#own.held;
-  /** The reason why Redis is not used now, or null while it is used. */
+  /** The reason why this node does not use Redis now, or null if it does. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {
@@ -267,7 +279,7 @@ export class Identity {
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
         if (generation !== null) this.#own = { ...postgres, generation };
-        // If the commit fails, the next decision finds the greater generation in Redis and stores it in Postgres.
+        // If the commit fails, the next decision finds the higher generation in Redis and stores it in Postgres.
         if (!('refusal' in decided) && !decided.marked)
           await connection.client.eval(mark, 1, keys.installation(), postgres.id, decided.generation);
         return decided;
@@ -281,7 +293,8 @@ export class Identity {
   #judge(decision: Decision): boolean {
     if (!('refusal' in decision)) return this.#accept();
     this.#refusal = decision.refusal;
-    // Reports only a lasting refusal. A temporary refusal may end as soon as the other nodes notice the same problem.
+    // Reports only lasting refusals, because a temporary one may end as soon as the other nodes notice the same
+    // problem.
     if (!this.#refusal.passing) this.#reportRefused(this.#refusal);
     return false;
   }
@@ -292,8 +305,8 @@ export class Identity {
   }
 
   /**
-   * Returns whether a Redis server has a partition of this installation. A master of a wrong cluster has only
-   * partitions of another installation.
+   * Returns whether a cluster master belongs to this installation. Partitions on a wrong cluster's master name another
+   * installation.
    */
   async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(this.#options.keys.meta(partition), 'of');
@@ -310,7 +323,8 @@ export class Identity {
     const server = connection.at(0);
     const usable = server?.runId() ? server : null;
     const found = usable && (await this.#read(usable));
-    // An unreachable Redis counts as in use, because it may contain the only copy of some data.
+    // If Redis is unreachable, this node still counts as using it, because this Redis may have the only copy of some
+    // data.
     const holds = this.#refusal === null && (found === null || this.#matches(found));
     const state = { generation: holds ? this.#own.generation : null, away: found === null };
     const { id, generation, held } = await noteNode(pool, this.#options.node, state);
@@ -319,7 +333,7 @@ export class Identity {
       return;
     if (id !== this.#own.id || this.#judge(await this.#settle(usable, generation === this.#own.generation)))
       return;
-    // Refuses new connections until a connection reaches a matching Redis.
+    // Drops the connections. New connections are refused until one of them reaches a matching Redis.
     for (const { client } of connection.nodes()) client.disconnect(true);
   }
 }

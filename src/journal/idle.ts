@@ -1,6 +1,6 @@
 /**
- * Waits for work on a connection of its own. Redis answers as soon as a journal gets an entry. On a cluster, the wait
- * always ends by timeout, because all keys of a command must be in one slot.
+ * Waits on a separate connection until a journal gets an entry. Redis answers as soon as this happens. On a cluster,
+ * the wait always ends by timeout, because all keys of a command must be in one slot.
  */
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
@@ -8,10 +8,10 @@ import type { Time } from '../time.js';
 
 type Client = RedisConnection['client'];
 
-/** An answer may arrive up to this many ms after its deadline. After that, the connection is closed. */
+/** If an answer is later than its deadline by more than this, the connection is closed. */
 const late_ms = 1_000;
 
-/** On a cluster, waits by `sleep`, which may end early. */
+/** On a cluster, uses `sleep` to wait, which may end early. */
 export function createIdleWait(
   servers: RedisServers,
   keys: Keys,
@@ -37,16 +37,16 @@ export function createIdleWait(
       msMax + late_ms,
       answered.catch(() => 'failed' as const),
     );
-    // Keeps a client that is still asking Sentinels for the master. A client that is disconnected at this moment would
-    // never connect again.
+    // Keeps a client that is still asking Sentinels for the master, because it would never connect again if it were
+    // disconnected now.
     if (outcome === undefined && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }
 
   return {
     /**
-     * Waits until one of these empty journals gets an entry. Also resolves after `msMax`, or if Redis does not answer.
-     * Returns true if Redis reports that the journals are still empty. Never rejects.
+     * Waits until one of these empty journals gets an entry, for at most `msMax`. Also resolves if Redis does not
+     * answer. Returns true if Redis reports that the journals are still empty. Never rejects.
      */
     async forEntry(partitions: readonly number[], msMax: number): Promise<boolean> {
       if (closing.signal.aborted) return false;

@@ -1,8 +1,8 @@
 /**
  * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all of them compute the
- * same division by rendezvous hashing. When a flusher starts or dies, only its partitions move. For a moment, two
- * flushers may disagree about the division. A short lease on each partition then keeps the two flushers from doing the
- * same work twice. A single flusher takes no leases.
+ * same division by rendezvous hashing. When a flusher starts or dies, only its own partitions move. For a moment, two
+ * flushers may disagree about the division. A short lease on each partition then prevents them from doing the same work
+ * twice. If there is only one flusher, it takes no leases.
  */
 import { createHash } from 'node:crypto';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -35,7 +35,7 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError, time = systemTime }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: the flushers that took part, and the partitions of this flusher. */
+  /** The last division: the ids of the flushers that took part, and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: Timer | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -69,8 +69,8 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // A single flusher takes no leases. When another flusher starts, both flushers may use the same journal until the
-      // next heartbeat.
+      // If there is only one flusher, it takes no leases. When another one starts, both may write the same journal
+      // until the next heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
         return;
@@ -83,8 +83,8 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
   }
 
   /**
-   * Starts to renew heartbeat and leases. Resolves after the first attempt, even if that attempt failed and will be
-   * retried.
+   * Starts to renew the heartbeat and the leases. Resolves after the first attempt, even if that attempt failed and
+   * will be repeated.
    */
   function start(): Promise<void> {
     round = tend().then(() => {
@@ -105,7 +105,7 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
         await beat(true);
         await Promise.all([...held].map(release));
       } catch (error) {
-        // Only reports the error, because a lease that could not be released expires anyway.
+        // A lease that could not be released expires anyway.
         onError(error as Error);
       }
       held.clear();

@@ -8,34 +8,31 @@ export const journalLimits = {
   journal_batch_bytes_max: 8 * 1024 * 1024,
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
-  /** A journal above its limit still accepts deletions and deliveries, up to this multiple of the limit. */
+  /** Deletions and deliveries are accepted until the journal reaches this multiple of its limit. */
   journal_reserve: 2,
-  /** The number of bots, groups and channels for which one flusher counts flushed bytes. */
+  /** For how many bots, groups and channels one flusher counts flushed bytes. */
   hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
-  /**
-   * A batch that a caller requested waits this long at most. The batch can then be settled together with later batches.
-   */
+  /** How long a committed batch that a caller requested may wait to be settled together with later batches. */
   settle_wait_ms_max: 50,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
   /**
-   * A front's request for a flush expires after this time. A front that still waits repeats its request
-   * earlier.
+   * A front's request for a flush expires after this time. A front that is still waiting repeats its request earlier.
    */
   flush_asked_age_ms_max: 500,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
-  /** How often an open Postgres connection is compared with the state that Redis stores. */
+  /** How often an open Postgres connection is checked against the state that Redis stores. */
   postgres_check_ms: 2_000,
-  /** How long a seal that an operator set in Redis stays valid. */
+  /** How long an operator's seal of a Redis stays valid. */
   redis_seal_age_ms_max: 3_600_000,
   /** How often a node compares the identities of Redis and Postgres. */
   identity_check_ms: 4_000,
   revocations_page_max: 1_000,
   /** How many replaced Postgres servers Redis stores. */
   replaced_servers_kept_max: 256,
-  /** How many Redis keys a rewrite to Postgres checks per batch, and per second. */
+  /** How many Redis keys are checked per batch, and per second, when entities are written to Postgres again. */
   rewrite_batch_keys_max: 200,
   rewrite_keys_per_second: 20_000,
   tombstone_age_ms_max: 24 * 3_600_000,

@@ -1,6 +1,5 @@
 /**
- * Runs Postgres maintenance in flushers. It deletes rows past their maximum age, and creates partitions for future
- * days.
+ * Runs Postgres maintenance in flushers: deletes rows past their maximum age, and creates partitions for future days.
  */
 import {
   type ByDay,
@@ -22,7 +21,7 @@ export interface MaintenanceOptions {
   readonly holds: () => Holds;
   readonly auditDays?: number;
   readonly messageDays?: number | undefined;
-  /** How many days delivered updates are kept. The default, 0, keeps none. */
+  /** How many days delivered updates are kept. The default 0 keeps none. */
   readonly updatesDays?: number | undefined;
   readonly onError: (error: Error) => void;
   readonly time?: Time;
@@ -65,8 +64,8 @@ export function createMaintenance({
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Does not drop message partitions. The retention job drops message partitions after it has removed the data of
-      // their messages.
+      // Creates partitions but drops none, because the retention job drops a message partition after it has removed the
+      // data of its messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;
@@ -92,8 +91,8 @@ export function createMaintenance({
     stats: (): {
       readonly purged: number;
       /**
-       * The number of future days that already have a partition in the tables of messages and of delivery failures. NaN
-       * before the first check.
+       * For how many future days the tables of messages and of delivery failures already have partitions. NaN before
+       * the first check.
        */
       readonly daysAhead: number;
       readonly messageDaysAhead: number;

@@ -1,10 +1,13 @@
 /**
- * Runs the write-behind loop of one shard. The loop reads the starts of the shard's journals, writes one batch,
- * commits, and only then settles the batch. While a batch is being written, the previous batch is settled and the next
- * batch is read. Batches are written one at a time, so that commits, watermarks and trims follow the order of the
- * journal. A partition that cannot be settled is set aside and read again from its start. After any other failure, all
- * batches in flight are dropped and read again, which is safe because a batch may be written any number of times. The
- * same happens if the incarnation of a partition was raised after its journal was read.
+ * Runs the write-behind loop of one shard. The loop reads the beginnings of the shard's journals, writes one batch,
+ * commits, and only then settles the batch, which means that its entries leave the journal.
+ *
+ * While a batch is being written, the previous batch is settled and the next batch is read. Only one batch is written
+ * at a time, so that commits, watermarks and trims follow the order of the journal.
+ *
+ * A partition that cannot be settled is set aside and read again from its start. After any other failure, all batches
+ * in flight are dropped and read again. This is safe, because a batch may be written any number of times. The same
+ * happens if a partition's incarnation was raised after its journal was read.
  */
 import { drawMarkRow, type RaisedMark } from '../postgres/marks.js';
 import { isOlderFlush } from '../postgres/pool.js';
@@ -55,29 +58,27 @@ export interface PipelineStats {
   /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** Counts the rows sent to Postgres. A batch sends only the newest version of each entity. */
+  /** The number of rows sent to Postgres. Of each entity, a batch sends only the newest version. */
   readonly rows: number;
   /** How many times the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
-  /**
-   * How far Postgres is behind the journals, in ms. Postgres has all entries of the shard that are older than this lag.
-   */
+  /** The age in ms of the oldest change that may be missing in Postgres. */
   readonly lagMs: number;
-  /** The number of entries left in each journal when it was last settled. */
+  /** The number of entries that each journal had left when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
 }
 
 interface ReadAt extends ReadResult {
-  /** The time by the monotonic clock, in ms. */
+  /** When the batch was read, by the monotonic clock in ms. */
   readonly at: number;
 }
 
 interface InFlight {
   readonly partitions: ReadonlySet<number>;
   readonly committed: Promise<void>;
-  /** Resolves when the callers that wait for this batch have been notified. */
+  /** Resolves when the callers that wait for this batch have been told about the commit. */
   readonly announced: Promise<void>;
-  /** Resolves when the batch is settled, or when the loop may settle it together with later batches. */
+  /** Resolves when the batch is settled, or when it is left for a later batch's settling. */
   readonly settled: Promise<void>;
 }
 
@@ -90,13 +91,13 @@ interface Kept extends Committed {
 }
 
 /**
- * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of the next
- * batch: one script per partition, one transaction, and one disk flush on each server.
+ * How many intervals a flusher waits after a batch that was not full. The longer pause lets more rows share the fixed
+ * cost of the next batch: one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
 /**
- * The number of batches in flight. One batch is being settled, one batch is being written, and one batch is ready to be
- * written.
+ * The maximum number of batches in flight: one that is being settled, one that is being written, and one that is ready
+ * to be written.
  */
 const in_flight_max = 3;
 
@@ -104,7 +105,10 @@ const serversOf = (batches: readonly WrittenBatch[]): string[] => [
   ...new Set(batches.flatMap(({ raised }) => raised.map(({ server }) => server))),
 ];
 
-/** Returns the newest mark for each pair of row and server. The given marks must be in the order of their commits. */
+/**
+ * Returns the newest mark for each pair of row and server (`history.ts` explains marks). The marks of the batches must
+ * be in the order of their commits.
+ */
 const newestMarks = (batches: readonly WrittenBatch[]): RaisedMark[] => [
   ...new Map(
     batches.flatMap(({ raised }) => raised.map((mark) => [`${mark.shard} ${mark.server}`, mark])),
@@ -112,38 +116,42 @@ const newestMarks = (batches: readonly WrittenBatch[]): RaisedMark[] => [
 ];
 
 /**
- * A loop that is idle until `run`. Each turn reads a batch and puts it in flight. A round reads all leased journals.
- * After a round that was not full, or after a stop, the loop waits until no batch is in flight. If the journals are
- * empty, the loop waits for the next entry. In the pause before the next round, turns read only journals for which a
- * flush is requested. After such a turn, the loop waits for the commit, but not until the batch is settled. The batches
- * of several such turns are settled together, because settling costs a script per partition.
+ * The loop, which starts with `run`. It makes rounds and, between them, turns. Both read a batch and put it in flight.
+ * - A round reads all leased journals. If its batch is not full, or if a stop was requested, the loop then waits until
+ *   no batch is in flight. If all journals are empty, the loop waits for the next entry.
+ * - A turn reads only journals for which a flush is requested, during the pause before the next round. The loop then
+ *   waits for the commit, but the batch may stay unsettled for a moment. The batches of several turns are settled
+ *   together, because settling costs a script per partition.
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #time: Time;
   readonly #counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
-  /** The time at which each leased partition was last read to the end of its journal. */
+  /** When each leased partition was last read to the end of its journal, by the monotonic clock. */
   readonly #caughtUpAt = new Map<number, number>();
   readonly #lengths = new Map<number, number>();
   readonly #unsettled: ReturnType<typeof createUnsettled>;
   /** The version of the last entry in flight, by partition. */
   readonly #cursors = new Map<number, number>();
-  /** The registered incarnations, read before the journals in flight were read. */
+  /** The registered incarnation of each leased partition. Each was read before the entries in flight were read. */
   readonly #incarnations = new Map<number, number>();
   #inFlight: InFlight[] = [];
   /** Whether any of the batches in `#inFlight` has failed. */
   #failed = false;
-  /** The announced batches that are not settled yet, in order. Bounded by `#isSettlingDue`. */
+  /** The committed and announced batches that are not settled yet, in order. `#isSettlingDue` bounds them. */
   #kept: Kept[] = [];
   #keptEntries = 0;
   #keptBytes = 0;
-  /** The row of the marks that batches raise. Batches that are settled together share a mark. */
+  /** The row whose mark the next batches raise. Batches that are settled together raise the same row. */
   #markRow: number | undefined;
-  /** A stop was requested. `now` ends the loop after the current batch. A `drain` may later be replaced by `now`. */
+  /**
+   * Whether a stop was requested. `now` ends the loop after the current batch. `drain` ends it when the journals are
+   * empty.
+   */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;
-  /** Whether every journal is empty. If so, the loop waits until Redis reports the next entry. */
+  /** Whether the loop waits until Redis reports the next entry, because all journals are empty. */
   #waiting = false;
 
   constructor(options: PipelineOptions) {
@@ -190,7 +198,8 @@ export class Pipeline {
   }
 
   /**
-   * `now` ends the loop after the current batch. `drain` ends it when the journals are empty. `now` also ends a drain.
+   * `now` ends the loop after the current batch. `drain` ends it when the journals are empty. Calling `stop('now')`
+   * also ends a drain.
    */
   stop(how: 'drain' | 'now'): void {
     this.#stopping = how;
@@ -218,7 +227,10 @@ export class Pipeline {
     if (this.#stopping !== 'now') await asked.sleep(ms, held, this.#waking.signal);
   }
 
-  /** Reads a batch and puts it in flight. With `isTurn`, the batch may be settled later. */
+  /**
+   * Reads a batch and puts it in flight. If `isTurn` is true, the batch may be settled later, together with other
+   * batches.
+   */
   async #take(partitions: readonly number[], isTurn = false): Promise<ReadAt> {
     const batch = await this.#read(partitions);
     if (batch.failure) this.#options.onError(batch.failure);
@@ -230,8 +242,8 @@ export class Pipeline {
   }
 
   /**
-   * Reads a batch from all leased journals. Returns whether it found entries, and whether no entries are left or in
-   * flight.
+   * Reads a batch from all leased journals. `found` says whether the batch has entries. `idle` says that all journals
+   * are empty and that no batch is in flight.
    */
   async #round(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const { asked, held } = this.#options;
@@ -247,8 +259,8 @@ export class Pipeline {
   }
 
   /**
-   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the batches that are
-   * due.
+   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the kept batches if
+   * they are due.
    */
   async #turnFor(partitions: readonly number[]): Promise<void> {
     if (this.#failed) return this.#settleAll();
@@ -311,9 +323,9 @@ export class Pipeline {
   }
 
   /**
-   * Announces the commit. Rejects if another server has replaced the server that committed, because the commit is then
-   * lost. Later batches are then not announced either, because the announcement of their versions would also confirm
-   * this batch. For the same reason, the servers of the kept batches are checked again.
+   * Announces a batch's commit. Rejects if the server that committed was replaced by another one, because the commit is
+   * then lost. In this case, later batches must not be announced either, because an announced version also confirms all
+   * earlier versions. Each announcement therefore also checks the servers of the batches that are not settled yet.
    */
   async #announce(
     batch: ReadAt,
@@ -335,7 +347,7 @@ export class Pipeline {
 
   async #settle(announced: Promise<void>, before: InFlight | undefined, isTurn: boolean): Promise<void> {
     await announced;
-    // Trims journals in order, because a trim removes all earlier entries.
+    // Trims journals in order, because a trim removes all earlier entries too.
     await before?.settled;
     if (!isTurn || this.#isSettlingDue()) await this.#settleKept();
   }
@@ -351,7 +363,7 @@ export class Pipeline {
     this.#keptBytes = 0;
   }
 
-  /** When the kept batches must be settled, by the monotonic clock. */
+  /** When the batches in `#kept` must be settled, by the monotonic clock. */
   #settlingAt(): number {
     return (this.#kept[0]?.at ?? Number.POSITIVE_INFINITY) + limits.settle_wait_ms_max;
   }
@@ -368,9 +380,9 @@ export class Pipeline {
   }
 
   /**
-   * Settles all kept batches with one script per partition. No other batch may be settled at the same time. Before
-   * entries leave the journal, Redis records the marks of their commits. Rejects if another server has replaced a
-   * server that committed, because that commit is then lost.
+   * Settles the batches in `#kept` with one script per partition. Must not run twice at the same time. Stores the marks
+   * of the commits in Redis before entries leave the journal. Rejects if a server that committed was replaced by
+   * another one, because that commit is then lost.
    */
   async #settleKept(): Promise<void> {
     const kept = [...this.#kept];
@@ -402,7 +414,7 @@ export class Pipeline {
 
   /**
    * Waits until no batch is in flight, and settles the committed batches. Throws the error of the first batch that
-   * failed. All batches that are not settled are then read again.
+   * failed. The next read then begins with the entries that are still in the journals.
    */
   async #settleAll(): Promise<void> {
     const waited = this.#inFlight;
@@ -419,7 +431,7 @@ export class Pipeline {
     this.#waiting = !connection.clustered;
     const msMax = connection.clustered ? limits.flush_idle_cluster_ms_max : limits.flush_idle_ms_max;
     const partitions = held();
-    // Checks again, because partitions that were taken over in the meantime may have entries.
+    // Stops waiting when this flusher takes over other partitions, because their journals may have entries.
     const isSame = () => held().join() === partitions.join();
     for (let empty = true; empty && this.#stopping === 'no' && isSame(); ) {
       empty = await this.#idleWait.forEntry(partitions, msMax);

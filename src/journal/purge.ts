@@ -14,7 +14,7 @@ import { journalLimits as limits } from './limits.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
-/** How many chunks per table one purge deletes. The next purge deletes the remaining rows. */
+/** How many chunks of rows one purge deletes per table. The next purge deletes the remaining rows. */
 const chunksMax = 50;
 
 /** Allows one purge per minute in the whole installation, by the database's clock. */
@@ -33,14 +33,14 @@ const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * The condition that no partitions are being moved to this database. If a row were deleted during a move, the row's
- * next update from the source would be lost.
+ * True unless partitions are being moved to this database. If a row were deleted here during a move, its next update
+ * from the source would be lost.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
 /**
- * Deletes the parts of a record before the record itself, because only the record's tombstone shows that its parts must
- * be deleted.
+ * Deletes the parts of a record before the record, because only the record's tombstone shows that its parts must be
+ * deleted.
  */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
@@ -96,12 +96,12 @@ const surplusAttempts = statement(
    ))`,
 );
 
-/** Deletes delivered updates of days without a partition. */
+/** Deletes delivered updates of days that have no partition. */
 const agedKept = aged('purge_kept_updates', 'kept_updates_default', 'ctid', 'at');
 
 /**
- * Deletes failures of days without a partition, and failures of bots with very many failures. Other failures disappear
- * when the partition of their day is dropped.
+ * Deletes failures of days that have no partition, and the surplus failures of bots with very many failures. All other
+ * failures disappear when the partition of their day is dropped.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -150,7 +150,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Counts the whole index at most once per hour. */
+/** Allows the count of the whole index at most once per hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -171,7 +171,7 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
-/** Turns polls of this age into tombstones. The number of a poll contains the Unix time of its creation in ms. */
+/** Turns polls past this age into tombstones. The number of a poll contains the Unix time of its creation in ms. */
 const agedPolls = statement(
   'purge_aged_polls',
   `update polls set record = null, deleted_at = now() where (partition, number) in (
@@ -182,8 +182,8 @@ const agedPolls = statement(
 );
 
 /**
- * Deletes results and votes that were written after their poll was purged. Such rows exist because Redis keeps a poll
- * of any age while people vote in it.
+ * Deletes results and votes that were written after their poll was purged. This happens because Redis keeps a poll of
+ * any age while people vote in it.
  */
 const lateParts = journalTables
   .filter(({ table }) => table === 'polls')
@@ -269,10 +269,10 @@ function dueIn(
 }
 
 /**
- * In one database, deletes tombstones older than limits.tombstone_age_ms_max and the rows that belonged to the deleted
- * records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is
- * MESSAGE_DAYS and limits the age of messages and of their copies. `updatesDays` is UPDATES_DAYS. Returns the number of
- * deleted rows.
+ * In one database, deletes data past its maximum age: tombstones after limits.tombstone_age_ms_max, with the rows that
+ * belonged to the deleted records. Does nothing if the database was purged within the last minute. `auditDays` is
+ * AUDIT_DAYS. `messageDays` is MESSAGE_DAYS and limits the age of messages and of their copies. `updatesDays` is
+ * UPDATES_DAYS. Returns the number of deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,

@@ -1,7 +1,7 @@
 /**
  * Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice.
  * `test/models/incarnations.pml` models this protocol. In the model, `seen` and `seen_flushed` stand for the row
- * `Closed.seen`. `highest`, `raised` and `expected` stand for the values with the same names in this file.
+ * `Closed.seen`. `highest`, `raised` and `expected` stand for the values that have the same names in this file.
  */
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';
@@ -16,7 +16,7 @@ import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** Returns the shards. A getter, because the shard map is not loaded yet when this object is created. */
+  /** A getter, because the shard map is not loaded yet when this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
@@ -24,16 +24,16 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** The setting JOURNAL_BYTES_MAX, in bytes. */
   readonly bytesMax: number;
-  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
+  /** A getter, because the script runner does not exist yet when this object is created. */
   readonly runner: () => ScriptRunner;
   /**
-   * Whether to accept the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
-   * be an older copy.
+   * Whether a seal that a role left is accepted as proof that Redis lost nothing. Set this only if Redis cannot have
+   * started from an older copy of its data.
    */
   readonly trustSeals?: boolean;
   readonly time?: Time;
   readonly random?: Random;
-  /** Each partition stores this id of the installation. */
+  /** The installation's id, which each partition stores in Redis. */
   readonly installation?: () => string;
   /**
    * Called for each partition that continues under a raised incarnation. Not called when a partition is opened for the
@@ -45,7 +45,7 @@ export interface RecoveryOptions {
 export interface RaisedPartition {
   readonly partition: number;
   /**
-   * True if Redis has certainly lost changes, because Postgres has changes that Redis lacks. False if a loss is only
+   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. If false, a loss is only
    * possible. Changes that are already in Postgres are safe.
    */
   readonly proven: boolean;
@@ -60,8 +60,8 @@ const seenIncarnations = statement(
 );
 
 /**
- * Records a data loss of Redis. The statement adds to earlier counts, because nodes discover a loss one partition at a
- * time.
+ * Records that Redis lost data. Adds to the number of partitions that was recorded in the last 10 minutes, because
+ * nodes discover a loss one partition at a time.
  */
 const noteLoss = statement(
   'note_redis_loss',
@@ -75,11 +75,13 @@ const noteLoss = statement(
 );
 
 /**
- * Registers the incarnation of a partition before its first use, and gives it to only one caller. If the row was raised
- * since it was read, it stays unchanged, because another node is working on the partition. One raise is therefore
- * enough if a hundred nodes detect the same failover. Also compares the watermark, so that a row restored from a backup
- * cannot get an incarnation below the incarnation of its entities. If a flush has raised the watermark above `harmless`
- * since the row was read, the row also stays unchanged, because Redis may lack that flush.
+ * Registers a partition's next incarnation before it is used, and gives this incarnation to only one caller. If the row
+ * was raised since the caller read it, the row stays unchanged, because another node is working on the partition. If a
+ * hundred nodes detect the same failover, the incarnation is thus raised only once.
+ *
+ * Also compares the watermark, so that the incarnation of a row that was restored from a backup does not get below the
+ * incarnation of the partition's entities. If a flush has raised the watermark above `harmless` since the caller read
+ * the row, the row stays unchanged too, because Redis may lack that flush.
  */
 export const raiseIncarnations = statement(
   'raise_incarnations',
@@ -106,9 +108,9 @@ const noteSeal = statement(
 );
 
 /**
- * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis. A later start
- * from a copy of the sealed data cannot use the seal. An operator's seal is also refused if both servers were restored
- * from backups, because a restored Postgres was restarted.
+ * Claims the seals that prove that this Redis lost nothing. A seal is valid for a single run of Redis, so that a later
+ * start from a copy of the sealed data cannot use it. An operator's seal is also refused if Postgres was restarted
+ * since, because both servers may then have been restored from backups.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -128,14 +130,14 @@ interface Behind {
 interface Seen {
   partition: number;
   incarnation: number;
-  /** All versions up to this version are in Postgres. */
+  /** The watermark: all versions up to it are in Postgres or in quarantine. */
   flushed_version: number;
   flushed_at: Date | null;
   /** Whether Redis may still have changes that Postgres has lost. */
   rewriting: boolean;
 }
 
-/** A closed partition. The row is absent until the partition is first opened. */
+/** A closed partition. `seen` is absent if the partition was never opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -148,14 +150,14 @@ interface Raised {
 }
 
 /**
- * Returns whether Postgres has a later version than every version that Redis knows. If so, Redis has lost changes that
- * had been flushed.
+ * Returns whether Redis has lost flushed changes, because Postgres has a later version than every version that Redis
+ * knows.
  */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
 
 const self = (partition: number) => partition;
 
-/** Opens partitions in Redis. The script runner calls `recover` when a script refuses with `stale_run`. */
+/** Opens partitions in Redis. The script runner calls `recover` when a script answers `stale_run`. */
 export class Recovery {
   readonly #options: RecoveryOptions;
   readonly #time: Time;
@@ -171,8 +173,8 @@ export class Recovery {
   }
 
   /**
-   * Opens a partition for the Redis with this run id. Does nothing if the partition is open, or if the connection leads
-   * to another Redis now. Errors: `unavailable` while Postgres or Redis is unavailable.
+   * Opens a partition for the Redis with this run id. Does nothing if the partition is open, or if the connection now
+   * leads to another Redis. Errors: `unavailable` while Postgres or Redis is unavailable.
    */
   recover(partition: number, runId: string): Promise<void> {
     const id = `${partition} ${runId}`;
@@ -184,9 +186,7 @@ export class Recovery {
     return recovery;
   }
 
-  /**
-   * Recovers many partitions as `recover` does, but with a single statement. A node calls this function when it starts.
-   */
+  /** Opens many partitions as `recover` does, but with fewer statements. A node calls this function when it starts. */
   async openAll(partitions: readonly number[], runId: string): Promise<void> {
     try {
       const behind = (await this.#read(partitions, runId)).map((b) => b.partition);
@@ -202,8 +202,8 @@ export class Recovery {
 
   /**
    * Closes partitions to changes, as the last step of a clean Redis shutdown. The seal tells the next start that
-   * nothing was lost. Every node accepts an operator's seal for limits.redis_seal_age_ms_max, as long as the same
-   * Postgres server keeps running. Error: `unavailable`. After this error, the next start is as careful as after a
+   * nothing was lost. With `byOperator`, every node accepts the seal for limits.redis_seal_age_ms_max, as long as the
+   * same Postgres server keeps running. Error: `unavailable`. After this error, the next start is as careful as after a
    * crash.
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
@@ -217,7 +217,7 @@ export class Recovery {
     await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
   }
 
-  /** Asks all shards in parallel. Throws the error of any shard. */
+  /** Runs a query on all shards in parallel, each with its own items. Throws the error of any shard. */
   async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
@@ -228,7 +228,8 @@ export class Recovery {
   }
 
   /**
-   * Raises the incarnations of partitions in Redis. Returns which partitions are now open, and which are still closed.
+   * Raises the incarnations of partitions in Redis. Returns the partitions that this call opened and those that are
+   * still closed.
    */
   async #apply(wanted: readonly Raised[], runId: string): Promise<{ opened: Set<number>; closed: Behind[] }> {
     const { keys, runner, installation = () => '', highWater, bytesMax } = this.#options;
@@ -256,13 +257,13 @@ export class Recovery {
     return { opened, closed };
   }
 
-  /** Returns the closed partitions. Passes the incarnation 0, so that the script only reads. */
+  /** Returns those of the partitions that are closed. Passes the incarnation 0, with which the script only reads. */
   async #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
     return (await this.#apply(wanted, runId)).closed;
   }
 
-  /** Opens partitions whose seal proves that nothing was lost. Returns the other partitions. */
+  /** Opens the partitions whose seal proves that nothing was lost. Returns the other partitions. */
   async #unseal(closed: readonly number[], runId: string): Promise<number[]> {
     const { keys, runner, trustSeals = false, highWater, bytesMax } = this.#options;
     const rows = await this.#askShards(closed, self, (pool, own) =>
@@ -286,8 +287,8 @@ export class Recovery {
       pool.query<Seen>(seenIncarnations, [own]),
     );
     const seen = new Map(rows.map((row) => [row.partition, row]));
-    // Reads Redis after the rows in Postgres. If another node raised an incarnation earlier, the raise is then either
-    // in Redis already or visible to the statements below.
+    // Reads Redis after Postgres. If another node raised an incarnation earlier, the raise is then either in Redis
+    // already or visible to the statements below.
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);
@@ -300,10 +301,10 @@ export class Recovery {
   }
 
   /**
-   * Removes journaled entities from each Redis that lost flushed changes. Postgres normally has the same or a later
-   * version of each of these entities. A Postgres that was restored to an earlier state lacks these entities until a
-   * rewrite has finished. Until then, the entities stay in Redis, although some of them are outdated. Returns the
-   * partitions that may be opened. Another node works on the other partitions.
+   * Removes journaled entities from each Redis that lost flushed changes, because Postgres has the same or a later
+   * version of each of them. Returns the partitions that may now be opened; another node works on the others. Removes
+   * nothing while Postgres itself lacks changes, because it was restored to an earlier state and the rewrite has not
+   * finished. The entities then stay in Redis until the rewrite, although some of them are outdated.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
     const isOlder = (b: Closed) => lacksChanges(b) && b.seen?.rewriting !== true;
@@ -313,7 +314,7 @@ export class Recovery {
     return closed.filter((b) => !isOlder(b) || forgotten.has(b.partition));
   }
 
-  /** Registers the next incarnations. Omits the partitions that another node has just raised. */
+  /** Registers the next incarnations. The result omits the partitions that another node has just raised. */
   async #raise(closed: readonly Closed[], runId: string): Promise<Raised[]> {
     const rows = await this.#askShards(
       closed,

@@ -1,7 +1,7 @@
 /**
  * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
- * entity only if Redis has a newer version, so an older image never replaces a newer image. Several flushers may
- * therefore rewrite at the same time or repeatedly, even while journals are flushed.
+ * entity only if Redis has a newer version than Postgres, so an older image never replaces a newer one. Several
+ * flushers may therefore rewrite at the same time or repeatedly, even while journals are flushed.
  */
 
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
@@ -41,7 +41,7 @@ interface Found {
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
-/** A Redis key of a partition. The entity of this key is written again if its version is above `after`. */
+/** A Redis key to check. Its entity is written again if the entity's version is above `after`. */
 interface Wanted {
   readonly key: string;
   readonly partition: number;
@@ -87,7 +87,7 @@ function addChat(found: Found, partition: number, name: string, fields: Fields):
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 
-/** Adds the reaction counts of a post. An emoji whose reactions were all removed counts 0. */
+/** Adds the reaction counts of a post. The count of an emoji is 0 if all its reactions were removed. */
 async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
@@ -172,7 +172,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** Adds the recent votes in a poll. A retracted vote is empty. */
+/** Adds the recent votes in a poll. The image of a retracted vote is empty. */
 function addVotes(time: Time, found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');
@@ -272,8 +272,9 @@ async function sweep(
 
 /**
  * Writes the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
- * were written. Throws the errors of Redis or Postgres. Also fails if the incarnation of a partition is raised in the
- * meantime, because Redis may have lost entities that were read. The caller then repeats the whole rewrite.
+ * were written. Throws the errors of Redis or Postgres. Also fails if a partition's incarnation is raised meanwhile,
+ * because Redis may then have lost entities that were already read. After a failure, the caller repeats the whole
+ * rewrite.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;

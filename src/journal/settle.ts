@@ -1,6 +1,6 @@
 /**
- * Settles batches after their commit: removes their entries from the journal. Redis may then drop the entities of these
- * entries when they are unused.
+ * Settles batches after their commit, which means that their entries leave the journal. Redis may then also drop the
+ * changed entities when they are unused.
  */
 
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -10,29 +10,29 @@ import type { JournalPrefix } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
 import type { Written } from './write.js';
 
-/** Batches whose transaction is committed. */
+/** A batch whose transaction is committed. */
 export interface Committed {
   readonly prefixes: readonly JournalPrefix[];
-  /** Excludes quarantined entries, because Postgres lacks their entities. These entities must stay in Redis. */
+  /** Does not contain quarantined entries. Postgres lacks the entities of those entries, so Redis must keep them. */
   readonly written: Written;
 }
 
 /**
- * The entries that one script settles. If a key is in several batches, this list has only the newest version of the
- * key, because Redis has no older version.
+ * The entries of one partition, which one script settles. If a key is in several batches, only its newest version is
+ * listed, because Redis has no older version.
  */
 interface Settling {
   /** The version of the last entry. */
   last: number;
   readonly records: Map<string, number>;
-  /** The records that leave Redis soon. */
+  /** The records that may leave Redis soon. */
   readonly brief: Map<string, number>;
   readonly states: Map<string, number>;
 }
 
 /**
- * Returns the state keys that entries name. Includes keys named by replaced entries, because a replaced entry may be
- * the last entry that names a key.
+ * Returns the state keys that the entries name. Includes the keys named by replaced entries, because a replaced entry
+ * may be the last one that names a key.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
@@ -50,7 +50,7 @@ function keepNewest(versions: Map<string, number>, key: string, version: number)
   versions.set(key, Math.max(version, versions.get(key) ?? 0));
 }
 
-/** Adds the entries and keys of a batch to the work of their partitions. */
+/** Adds a batch's entries and keys to the work of their partitions. */
 function gather(
   settling: ReadonlyMap<number, Settling>,
   keys: Keys,
@@ -78,8 +78,8 @@ function gather(
 
 /**
  * Settles the entries of committed batches with one script per partition. The batches must be in the order of their
- * commits. Skips partitions that are not due. If a partition fails, for instance because its slot is being moved, the
- * other partitions are still settled.
+ * commits. Skips partitions for which `isDue` returns false. If a partition fails, for instance because its slot is
+ * being migrated, the other partitions are still settled.
  */
 export async function settleBatches(
   runner: ScriptRunner,

@@ -1,5 +1,5 @@
 /**
- * Fills one batch from the starts of the journals. Each journal contributes an equal share. The batch is limited in
+ * Fills one batch from the beginnings of the journals. Each journal contributes an equal share. The batch is limited in
  * entries and in bytes.
  */
 
@@ -27,7 +27,7 @@ const isNamed = (field: Buffer | undefined, letter: number): boolean =>
   field !== undefined && field.length === 1 && field[0] === letter;
 const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
 
-/** Decodes an entry. A malformed entry keeps its version and gets an empty entity, so that it goes to quarantine. */
+/** Decodes an entry. A malformed entry keeps its version, but its entity is empty, so that it goes to quarantine. */
 function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
   const [k, name, i, image, s, state] = fields;
   const shaped =
@@ -55,7 +55,7 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // Skips the journals of a slot that is being migrated. The next read asks the new server of the slot.
+    // The slot of the journals is being migrated. Skips these journals; the next read asks the slot's new server.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
@@ -64,8 +64,8 @@ async function readFrom(
 export interface ReadResult {
   readonly prefixes: readonly JournalPrefix[];
   /**
-   * The error from some partitions that could not be read, for instance because their server is unavailable. Null if
-   * all partitions were read.
+   * The error of partitions that could not be read, for instance because their server is unavailable. Null if all
+   * partitions were read.
    */
   readonly failure: Error | null;
   readonly ends: readonly number[];
@@ -74,20 +74,22 @@ export interface ReadResult {
 }
 
 /**
- * How many entries the first round of a batch requests from all partitions together. At least one entry is requested
- * from each partition. The sizes of entries are still unknown in this round, so a batch may exceed its byte limit. This
- * number keeps the excess small.
+ * How many entries the first round of a batch requests from all partitions together, but at least one entry from each.
+ * The sizes of the entries are not known yet in this round, so the batch may exceed its byte limit. A small number
+ * keeps the excess small.
  */
 const first_round_entries = 128;
 
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start. If `after` contains a version for a partition, reads the entries after it, because
- * the caller is still writing the earlier ones. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. The
- * batch is read in rounds. In a round, each partition contributes an equal share. The next round reads only partitions
- * that have more entries. A round requests as many entries as would fit if each were twice the mean size so far. If no
- * partition can be read, throws the error of Redis.
+ * Reads each journal from its start, or from behind the version that `after` contains for its partition, because the
+ * caller is still writing the earlier entries. A batch ends at `entriesMax` or `bytesMax`, whichever comes first.
+ *
+ * Reads in rounds. In a round, each partition contributes an equal share. The next round reads only the partitions that
+ * have more entries. A round requests as many entries as would fit if each had twice the mean size so far.
+ *
+ * Throws the error of Redis if no partition can be read.
  */
 export async function readPrefixes(
   servers: RedisServers,

@@ -1,4 +1,4 @@
-/** Returns, for `petrel doctor`, how far each partition's journal has been written to Postgres. */
+/** Tells `petrel doctor` how far each partition's journal has been written to Postgres. */
 import type { Pool } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
 import { plainSql } from '../postgres/sql.js';
@@ -11,15 +11,15 @@ export interface PartitionState {
   readonly first: number | null;
   /** The last version that Redis assigned. */
   readonly version: number;
-  /** The limit in entries, or 0 if the partition was never opened. */
+  /** The limit of the journal in entries, or 0 if the partition was never opened. */
   readonly highWater: number;
   readonly bytes: number;
   readonly bytesMax: number;
   /** The run id of the Redis server that assigns versions in this partition. */
   readonly run: string | null;
-  /** The incarnation last registered in Postgres, or 0 for none. */
+  /** The last incarnation that was registered in Postgres, or 0 if there is none. */
   readonly incarnation: number;
-  /** The watermark: the greatest version that was read from the journal and is in Postgres or in quarantine. */
+  /** The watermark: every version up to it is in Postgres or in quarantine. */
   readonly flushedVersion: number;
   readonly flushedAt: Date | null;
 }
@@ -31,7 +31,7 @@ interface Row {
   readonly flushed_at: Date | null;
 }
 
-/** Returns the state of all journals. Error: `unavailable` if Redis or Postgres is unavailable. */
+/** Returns the state of every partition's journal. Error: `unavailable` if Redis or Postgres is unavailable. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
@@ -72,8 +72,8 @@ export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plai
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * The time of the last detected data loss of Redis, the number of affected partitions, and the time of the last flush
- * before the loss.
+ * The time of the last detected data loss of Redis, the number of partitions that lost data, and the time of the last
+ * flush before the loss.
  */
 export interface RedisLoss {
   readonly at: string;

@@ -8,40 +8,41 @@ import type { ChatRef, Keys } from '../store/core/keys.js';
 export interface JournalTable {
   /** The first part of an entity's name, for example `msg` in `msg:12.5:7`. */
   readonly kind: string;
-  /** The key columns are bigint. The table also has the columns `version`, `record` and `deleted_at`. */
+  /** The table, which has these bigint key columns and the columns `version`, `record` and `deleted_at`. */
   readonly table: string;
   readonly columns: readonly string[];
   /**
-   * The table that contains the records to which these rows belong. For example, `post_reactions` are parts of `posts`.
-   * Parts are purged together with their record.
+   * The table whose records these rows are parts of. For example, `post_reactions` are parts of `posts`. Parts are
+   * purged together with their record.
    */
   readonly partOf?: string;
   /**
-   * Whether the first two columns identify a chat, written as `id` or `id.user`. Ids in other columns are never
-   * negative.
+   * Set if the first two columns identify a chat, which entity names contain as `id` or `id.user`. Ids in other columns
+   * are never negative.
    */
   readonly chat?: true;
-  /** Set only for a table that is partitioned by its column `day`. The day is part of the key and never changes. */
+  /** Set only if the table is partitioned by its column `day`. The day is part of the key and never changes. */
   readonly dated?: {
-    /** Returns days since 1970. */
+    /** Returns the day of the record as the number of days since 1970. */
     day(image: Buffer): number;
     isTombstone(image: Buffer): boolean;
   };
   /**
-   * Returns the key of the STRING whose header contains the version. Set only if Redis stores the entity as a STRING.
+   * Returns the key of the STRING that stores the entity and whose header contains the version. Absent if Redis does
+   * not store the entity as a STRING.
    */
   record?(keys: Keys, key: readonly number[]): string;
   /**
-   * The table and column that store the greatest value. Set only if the last key column is a sequence of its own for
-   * each combination of the other key columns.
+   * The table and column that store the greatest value of a sequence. Set only if the last key column counts separately
+   * for each combination of the other key columns.
    */
   readonly sequence?: {
     readonly table: string;
     readonly columns: readonly string[];
     readonly last: string;
     /**
-     * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Set only if the HASH may
-     * leave Redis.
+     * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Absent if this HASH must
+     * stay in Redis.
      */
     state?(keys: Keys, key: readonly number[]): string;
   };
@@ -71,8 +72,8 @@ const deadUpdates: JournalTable = {
 };
 
 /**
- * The pinned message in a chat, and its messages with reply keyboards. Redis stores them in the HASH of the chat.
- * Journal entries name this HASH as their state.
+ * The pinned message of a chat, and the chat's messages with reply keyboards. Redis stores them in the HASH of the
+ * chat, which the journal entries name as their state.
  */
 const pins: JournalTable = {
   kind: 'pin',
@@ -88,7 +89,7 @@ const posts: JournalTable = {
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
-/** Journal entries name the HASH of recent reactions as their state. */
+/** The reactions on posts. Their journal entries name the HASH of recent reactions as their state. */
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
@@ -117,7 +118,7 @@ const pollResults: JournalTable = {
   columns: ['partition', 'number'],
 };
 
-/** Journal entries name the HASH of recent voters as their state. */
+/** The votes in polls. Their journal entries name the HASH of recent voters as their state. */
 const pollVotes: JournalTable = {
   kind: 'vote',
   table: 'poll_votes',
@@ -126,8 +127,8 @@ const pollVotes: JournalTable = {
 };
 
 /**
- * The kinds of updates that a bot requested. These kinds are also in the state of the bot's queue, which always stays
- * in Redis.
+ * The kinds of updates that a bot has asked for (`allowed_updates`). Redis also has them in the state of the bot's
+ * queue, which always stays in Redis.
  */
 const masks: JournalTable = {
   kind: 'mask',
@@ -168,9 +169,9 @@ function endOfDigits(text: string, start: number): number {
 }
 
 /**
- * Parses the name of an entity in the journal. The kind comes first, then the key columns. The user column is 0 for a
- * chat without a user. Returns null for an unknown kind, a malformed key or an inexact number. Entries with such names
- * go to quarantine. Uses a loop, because a regular expression takes ten times as long per row.
+ * Parses the name of an entity in the journal. The name is the kind followed by the key columns. In a chat without a
+ * user, the user column is 0. Returns null for an unknown kind, a malformed key or a number that is not exact; entries
+ * with such names go to quarantine. Uses a loop, because a regular expression takes ten times as long per row.
  */
 export function parseEntity(text: string): Entity | null {
   let at = text.indexOf(':');

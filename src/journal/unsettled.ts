@@ -1,14 +1,14 @@
 /**
- * Manages the partitions whose journal could not be settled, for instance because their slot is being migrated. Each of
- * them is set aside. After a backoff, its journal is read again from the start. Later entries of the same partition
- * that are in flight are not settled either. Otherwise the trim would also remove the entries that could not be
- * settled, and their entities would stay in Redis without an expiry.
+ * Manages the partitions whose journal could not be settled, for instance because their slot is being migrated. Such a
+ * partition is set aside. After a backoff, its journal is read again from the start. Until then, later entries of the
+ * partition that are already in flight are not settled either. Otherwise the trim would also remove the entries that
+ * could not be settled, and Redis would keep their entities without an expiry.
  */
 import type { Random } from '../random.js';
 import type { Time } from '../time.js';
 import { journalLimits as limits } from './limits.js';
 
-/** `random` is in [0, 1). */
+/** Returns the backoff after `failed` failures, in ms. `random` is in [0, 1). */
 export function retryMs(failed: number, random: number): number {
   const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
   return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + random / 2);
@@ -28,8 +28,7 @@ export function createUnsettled(time: Time, random: Random) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
     /**
-     * Returns the partitions whose backoff has ended and that have no entries in flight. These partitions are no longer
-     * set aside.
+     * Returns the partitions whose backoff has ended and that have no entries in flight. They are no longer set aside.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {
       const now = time.monotonic();

@@ -21,9 +21,8 @@ export interface Written {
   readonly sequences: readonly SequenceChange[];
 }
 
-/** A committed batch. */
 export interface WrittenBatch extends Written {
-  /** The mark that the transaction raised. */
+  /** The mark that the transaction raised (`history.ts` explains marks). */
   readonly raised: readonly RaisedMark[];
 }
 
@@ -36,7 +35,7 @@ export interface PreparedBatch extends Encoded {
   readonly unreadable: readonly JournalEntry[];
 }
 
-/** Called for each quarantined entry. The caller may count it, log it at level error, or raise an alert. */
+/** Called for each quarantined entry, so that the caller can count it, log it at level error, or raise an alert. */
 export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
@@ -75,8 +74,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Returns the statement for tombstones without a day. Older releases wrote such tombstones, because they did not
- * partition messages by day. The statement searches every partition for the row.
+ * Returns the statement for tombstones that have no day. Older releases wrote such tombstones, because they did not
+ * partition messages by day. The statement searches every partition of the table for the row.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
@@ -98,8 +97,8 @@ const sequenceUpserts = new Map(
 );
 
 /**
- * Raises the watermarks of a batch. Refuses the batch if the incarnation of a partition was raised after its journal
- * was read, because Redis may have lost some of these entries. The row lock ensures that this transaction runs entirely
+ * Raises the watermarks of a batch. Refuses the batch if a partition's incarnation was raised after its journal was
+ * read, because Redis may have lost some of the entries. The row lock ensures that this transaction runs entirely
  * before or entirely after a raise.
  */
 const raiseWatermarks = statement(
@@ -114,7 +113,7 @@ const raiseWatermarks = statement(
        flushed_at = now()`,
 );
 
-/** Refuses a transaction as `raiseWatermarks` does, but leaves the watermarks unchanged. */
+/** Refuses a transaction as `raiseWatermarks` does, but does not change the watermarks. */
 const checkIncarnations = statement(
   'check_incarnations',
   `select case when p.incarnation > read.incarnation then refuse_older_flush(p.partition) end
@@ -186,7 +185,7 @@ function encode(changes: readonly Change[]): Encoded {
   return { changes, sequences: allSequences, calls };
 }
 
-/** Returns the registered incarnations of partitions, and 0 for a partition that was never opened. */
+/** Returns the registered incarnations of partitions, or 0 for a partition that was never opened. */
 export async function readIncarnations(
   pool: Pool,
   partitions: readonly number[],
@@ -198,7 +197,7 @@ export async function readIncarnations(
   return new Map(partitions.map((partition) => [partition, registered.get(partition) ?? 0]));
 }
 
-/** `incarnations` must be read from Postgres before the journals are read. */
+/** `incarnations` must have been read from Postgres before the journals were read. */
 export function prepareBatch(
   prefixes: readonly JournalPrefix[],
   incarnations: ReadonlyMap<number, number>,
@@ -218,9 +217,9 @@ function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMa
 }
 
 /**
- * Returns the last statement of a transaction that writes entities read from Redis, not from a journal. The statement
- * fails if an incarnation was raised since `incarnations` was read. Read `incarnations` from Postgres before you read
- * Redis.
+ * Returns the last statement of a transaction that writes entities read from Redis instead of from a journal. The
+ * statement fails if an incarnation was raised since `incarnations` was read, so read `incarnations` from Postgres
+ * before you read Redis.
  */
 export function incarnationCheck(incarnations: ReadonlyMap<number, number>): Call {
   const sorted = [...incarnations].sort(([a], [b]) => a - b);
@@ -242,11 +241,12 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // Skips entries that are already in quarantine. Such entries exist if the same batch was written before.
+    // Reports only entries that were not in quarantine before. An entry is there already if the same batch was written
+    // before.
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Runs statements in a transaction and rolls the transaction back. Throws the errors of the statements. */
+/** Runs statements in a transaction that it always rolls back. Throws the errors of the statements. */
 async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
   const end = new Error('rolled back');
   const tried = pool.transaction(async (tx) => {
@@ -259,8 +259,8 @@ async function tryOut(pool: Pool, calls: readonly Call[]): Promise<void> {
 }
 
 /**
- * Returns the changes that Postgres accepts. Splits refused changes into halves until each refused entry is isolated,
- * and quarantines these entries.
+ * Returns the changes that Postgres accepts. Halves the refused changes repeatedly until each refused entry is
+ * isolated, and quarantines these entries.
  */
 async function accepted(
   pool: Pool,
@@ -322,11 +322,11 @@ export async function writeSequences(
 }
 
 /**
- * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
- * returns, every entry is in quarantine, or its table has this version or a later one. The entries may then leave the
- * journal. Throws any error of the database itself. In this case the journals must not be trimmed, and the same batch
- * can be written again. With `markRow`, the transaction raises the mark in this row. The caller must note the mark
- * before entries leave the journal.
+ * Writes a batch to the shard of this pool, to which all partitions of the batch must belong. When this function
+ * returns, each entry is in quarantine, or its table has this version or a later one, so the entries may leave the
+ * journal. Throws any error of the database itself. After such an error, the journals must not be trimmed, and the same
+ * batch can be written again. If `markRow` is given, the transaction raises the mark in this row (`history.ts` explains
+ * marks). The caller must store this mark in Redis before entries leave the journal.
  */
 export async function writeBatch(
   pool: Pool,
