@@ -1,4 +1,4 @@
-/** Ends an account and then removes its remaining data in steps. */
+/** Ends a person's account, and then removes the account's remaining data in steps. */
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { closePersonChats } from '../chats/people.js';
@@ -10,9 +10,9 @@ import { releaseAvatar } from './users.js';
 export interface Ended {
   /** The bots that the person owned, by id. */
   readonly bots: readonly number[];
-  /** The bots that had a direct chat with the person, by id. */
+  /** The bots with which the person had a direct chat, by id. */
   readonly direct: readonly number[];
-  /** The chats of two people, by id. */
+  /** The person's chats with another person, by id. */
   readonly people: readonly number[];
   readonly identities: readonly number[];
 }
@@ -35,8 +35,8 @@ async function declineOffers(sql: Sql, user: number): Promise<void> {
 
 /**
  * Ends an account in one transaction. Removes the person's name, tokens, identities and bots, and all data that only
- * this person can see. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody can
- * take the username for `holdMs`. Returns null if the person does not exist or the account has already ended.
+ * this person can see. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody else
+ * can take the username for `holdMs`. Returns null if the person does not exist or the account has already ended.
  */
 export function endAccount(db: Database, user: number, holdMs: number): Promise<Ended | null> {
   return db.transaction(async (sql) => {
@@ -86,10 +86,10 @@ export interface RemovalStep<P> {
 }
 
 /**
- * Runs `work` on the remaining data of the account of `user`. If `user` is null, takes the account that has waited
- * longest. `work` gets the position where the previous step stopped, or null for the first step. Only one process at a
- * time works on an account. If that process dies, the position stays the same. A step must end within
- * limits.retention_piece_ms. Returns null if there was no account to remove.
+ * Runs one step of removing the remaining data of the account of `user`, or of the account that has waited longest if
+ * `user` is null. `work` gets the position where the previous step stopped, or null for the first step. Only one
+ * process at a time works on an account. If that process dies, the stored position stays the same. A step must end
+ * within limits.retention_piece_ms. Returns null if there was no account to remove.
  */
 export function takeRemoval<P>(
   db: Database,
@@ -113,7 +113,7 @@ export function takeRemoval<P>(
   });
 }
 
-/** Postpones the removal of an account whose next step cannot run now. Other accounts are then removed first. */
+/** Postpones the removal of an account whose next step cannot run now. Meanwhile, other accounts are removed. */
 export const putOff = (sql: Sql, user: number, ms: number) => sql.run`
   update account_removals set next_at = clock_timestamp() + ${ms}::bigint * interval '1 millisecond'
   where user_id = ${user}`;
@@ -131,7 +131,10 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Loads an external id. The id is stored until the removal no longer needs it. */
+/**
+ * Loads the external id of a person. If the account has ended, the id is still stored until the removal is over.
+ * Returns '' if the person does not exist.
+ */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
@@ -152,7 +155,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 /** Removes the last data of a person. Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
-  // Deletes rows again, because calls that were running when the account ended may have added more rows.
+  // Deletes from these tables again, because calls that were running when the account ended may have added rows.
   for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.run`delete from ${fragment(table)} where user_id = ${user}`;
   await sql.run`update users set external_id = gen_random_uuid() where id = ${user}`;

@@ -4,9 +4,9 @@ import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly created_at: number;
-  /** Unix time in s, or null for a token that does not expire. */
+  /** Unix time in seconds, or null for a token that does not expire. */
   readonly expires_at: number | null;
 }
 
@@ -54,7 +54,7 @@ export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** An API call by an administrator. None of the texts may contain a token. */
+/** An API call by an administrator. None of its fields may contain a token. */
 export interface AdminCall {
   readonly token: string;
   readonly action: string;
@@ -64,14 +64,14 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** Unix time in s. For a group of identical calls, this is the time of the first call. */
+  /** Unix time in seconds. If identical calls are grouped, the time of the first call. */
   readonly at: number;
   /** The HTTP status, or null for a change whose outcome is unknown. */
   readonly status: number | null;
   readonly times: number;
 }
 
-/** Logs a call before it changes anything. Returns the id of the log entry. */
+/** Logs a call that changes something, before the change. Returns the id of the log entry. */
 export const beginAdminCall = (sql: Sql, { token, action, target, address }: AdminCall) => sql.value<number>`
   insert into admin_calls (token, action, target, address)
   values (${token}, ${action}, ${target}, ${address}) returning id`;
@@ -79,7 +79,7 @@ export const beginAdminCall = (sql: Sql, { token, action, target, address }: Adm
 export const endAdminCall = (sql: Sql, id: number, status: number) => sql.run`
   update admin_calls set status = ${status} where id = ${id}`;
 
-/** Logs a call that only read data. Identical calls within an hour share one log entry. */
+/** Logs a call that only read data. Identical calls within the same hour share one log entry. */
 export const countAdminCall = (
   sql: Sql,
   { token, action, target, address }: AdminCall,

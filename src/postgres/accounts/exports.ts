@@ -1,4 +1,4 @@
-/** Loads a person's data for export, in pages ordered by key. */
+/** Loads a person's data for the export, in pages ordered by key. */
 
 import type { Notice } from '../bots/notices.js';
 import type { MemberStatus } from '../chats/chats.js';

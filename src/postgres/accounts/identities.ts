@@ -1,6 +1,6 @@
 /**
- * Holds SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer
- * and a subject.
+ * Holds SQL statements for identities. An identity consists of an issuer (the identity provider) and a subject (the
+ * name that this provider uses for a person).
  */
 import { ApiError, fail } from '../../errors.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** The person with this identity. Null after the identity was removed from its person. */
+  /** The person with this identity. Null after the identity was taken from its person. */
   readonly user_id: number | null;
   readonly version: number;
 }
@@ -35,7 +35,7 @@ async function release(sql: Sql, issuer: string, user: number, keep: string | nu
   return rows.map(({ subject }) => subject);
 }
 
-/** Links a subject to a person inside the caller's transaction. Error: `subject_taken`. */
+/** Gives a subject to a person inside the caller's transaction. Error: `subject_taken`. */
 export async function takeSubject(sql: Sql, issuer: string, user: number, subject: string): Promise<void> {
   const taken = await sql.firstValue<number>`
     insert into user_identities (issuer, subject, user_id) values (${issuer}, ${subject}, ${user})
@@ -61,7 +61,7 @@ export function setSubject(
     if (!exists) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);
-    // Makes nodes remove the person, and the tokens of the former subject, from their caches.
+    // Makes nodes remove the person and the former subject's tokens from their caches.
     await noteStale(sql, [['user', user]]);
     return former;
   });
@@ -75,8 +75,8 @@ export interface FoundPerson {
 
 /**
  * Returns the person with this subject, or creates a person if the subject is new. Concurrent calls create only one
- * person. If the username is not available, the new person has no username. `also` runs in the transaction that creates a
- * person.
+ * person. If the wanted username is not available, the new person has no username. `also` runs in the transaction that
+ * creates the person.
  */
 export function createForSubject(
   db: Database,
@@ -86,7 +86,7 @@ export function createForSubject(
   also: (sql: Sql, id: number) => Promise<unknown> = async () => {},
 ): Promise<FoundPerson> {
   return db.transaction(async (sql) => {
-    // Locks this row, so that concurrent calls for one subject wait.
+    // Locks the identity's row, so that concurrent calls for one subject wait for each other.
     const identity = await sql.one<{ id: number; user_id: number | null }>`
       insert into user_identities (issuer, subject) values (${issuer}, ${subject})
       on conflict (issuer, subject) do update set issuer = excluded.issuer returning id, user_id`;

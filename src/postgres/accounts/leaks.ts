@@ -1,4 +1,4 @@
-/** Stores tokens that were found in public, and former tokens. */
+/** Handles tokens that were found in public, and checks whether a token existed before. */
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, fragment, type Sql } from '../sql.js';
 
@@ -9,26 +9,28 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The tokens in the report that were valid, and the outbox rows for their copies in Redis. */
+/** The outcome of a report: which of its tokens were real, and the outbox rows for their stale copies in Redis. */
 export interface Ended {
   /**
-   * Array indexes of two groups of tokens: tokens that were valid until now, and bot tokens that were already blocked.
+   * The positions in the report of two groups of tokens: tokens that were valid until now, and bot tokens that were
+   * already blocked.
    */
   readonly hits: readonly number[];
   readonly outbox: readonly number[];
 }
 
 /**
- * Spreads the notices of one report over time. Otherwise a large report would delay the management bot for everybody.
+ * Spreads the notices of one report over time, because a large report would otherwise delay the management bot for
+ * everybody.
  */
 const dueAt = fragment(
   `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,
 );
 
 /**
- * Returns SQL that applies the change `ended` to leaked tokens. The SQL also records the leaks, the notices to people,
- * the audit entries and the stale copies. One statement handles any number of tokens. The statement does not join its
- * CTEs, because Postgres may choose slow plans for joins of CTEs.
+ * Returns SQL that invalidates leaked tokens with the statement `ended`. The SQL also records the leaks, the notices to
+ * people, the audit entries and the stale copies. One statement handles any number of tokens. The statement does not
+ * join its CTEs, because Postgres may choose slow plans for joins of CTEs.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
@@ -68,8 +70,8 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks the tokens in this list that are valid tokens of bots. Returns these tokens, and the tokens that were already
- * blocked. Each token must be passed only once.
+ * Blocks those of the tokens that are valid bot tokens. Returns these tokens, and the tokens that were already blocked.
+ * Each token must be passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
@@ -79,8 +81,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
         hmac)
       join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`;
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // Picks one entry per token. If a token was looked up under several peppers, it has several entries. The first
-    // entry with a valid token names its bot.
+    // Picks one entry per token. A token that was looked up under several peppers has several entries. The first one
+    // whose token is valid names the bot.
     const ended = found.filter(({ at }) => live.delete(at));
     const { outbox } = (
       await sql.query<Ended>(endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)])
@@ -90,8 +92,7 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
 }
 
 /**
- * Removes the tokens in this list that are valid tokens of people, and returns these tokens. Each token must be passed
- * only once.
+ * Removes those of the tokens that are valid tokens of people, and returns them. Each token must be passed only once.
  */
 export function removeLeakedUserTokens(
   db: Database,
@@ -128,10 +129,11 @@ export interface LeakRow {
   readonly bot_id: number | null;
   readonly username: string | null;
   readonly user_id: number | null;
-  /** Whether the bot's token is still blocked, because the bot has no new token yet. */
+  /** Unix time in ms. */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;
+  /** Whether the bot's token is still blocked, because the bot has no new token yet. */
   readonly blocked: boolean;
 }
 

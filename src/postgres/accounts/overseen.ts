@@ -1,14 +1,14 @@
-/** Loads and searches bots and people, as administrators see them. */
+/** Loads and searches bots and people for administrators. */
 import { type Sql, seconds } from '../sql.js';
 
 export interface OverseenBotRow {
   readonly id: number;
   readonly username: string;
   readonly name: string;
-  /** Unix times in s. */
+  /** Unix time in seconds, as all times in this row. */
   readonly created_at: number;
   readonly suspended_at: number | null;
-  /** When the bot's current token was blocked because of a leak. Null if the token works. */
+  /** When the bot's current token was blocked because of a leak. Null if the token is not blocked. */
   readonly blocked_at: number | null;
   /** The owner. Null for the management bot. */
   readonly owner_id: number | null;
@@ -36,7 +36,7 @@ export const loadOverseenPerson = (sql: Sql, id: number) => sql.first<OverseenPe
     (select count(*) from bots where owner_id = users.id) as bots
   from users where id = ${id} and deleted_at is null`;
 
-/** Returns the times since which the webhook (slot 0) and the routes of a bot have been failing, as Unix times in s. */
+/** Returns since when the webhook (slot 0) and the routes of a bot have been failing, as Unix times in seconds. */
 export const loadFailingSlots = (sql: Sql, bot: number) =>
   sql.rows<{ readonly slot: number; readonly since: number }>`
     select 0 as slot, ${seconds('failing_since')} as since from webhooks
@@ -53,7 +53,7 @@ export interface AccountRow {
   readonly suspended: boolean;
 }
 
-/** Loads the accounts with this id or with this lower-case username. There are at most two such accounts. */
+/** Loads the accounts that have this id or this lower-case username, which are at most two. */
 export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql.rows<AccountRow>`
   with wanted as (
     select ${id}::bigint as id union select owner from names where name = ${username} and free_at is null)
@@ -67,15 +67,15 @@ export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql
 export interface ScannedAccounts {
   /** The accounts that match, newest first. */
   readonly accounts: readonly AccountRow[];
-  /** The lowest id that was read. Null if no account was read. */
+  /** The lowest id that was read, whether it matched or not. Null if no account was read. */
   readonly bottom: number | null;
   /** Whether there may be older accounts. */
   readonly more: boolean;
 }
 
 /**
- * Reads the `rows` newest accounts with ids below `before`, and returns up to `limit` accounts that match all patterns.
- * The patterns must come from `wordPattern`. People and bots get their ids from one sequence.
+ * Reads the `rows` newest accounts with ids below `before`, and returns up to `limit` of them that match all patterns.
+ * The patterns must come from `wordPattern`. People and bots get their ids from the same sequence.
  */
 export const scanAccounts = (
   sql: Sql,

@@ -13,7 +13,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
       from (select suspended_at is not null as was from bots where id = ${bot} for no key update) former
       where b.id = ${bot} and b.owner_id is not null returning former.was`;
     if (was === undefined) fail('bot_not_found');
-    // Raises the version of the webhook. Because of the new version, the bot's queue pauses or resumes deliveries.
+    // Raises the webhook's version, so that the bot's queue pauses or resumes its deliveries.
     await sql.run`update webhooks set version = nextval('control_versions') where bot_id = ${bot}`;
     if (was !== suspended)
       await noteAudit(sql, bot, { type: 'operator' }, suspended ? 'suspended' : 'unsuspended');
@@ -37,7 +37,7 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** The id that owns reserved usernames, so that nobody can take them. No account has this id. */
+/** The owner of reserved usernames. No account has this id. */
 const reserved = 0;
 
 /** Reserves a username. Error: `username_taken`. */

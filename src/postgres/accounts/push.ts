@@ -5,14 +5,14 @@ import { lockPerson } from './users.js';
 
 export interface SubscriptionKeys {
   readonly endpoint: string;
-  /** The browser's public key: an uncompressed P-256 point. */
+  /** The browser's public key, an uncompressed P-256 point. */
   readonly p256dh: Buffer;
   readonly auth: Buffer;
 }
 
 /**
- * Registers a person's browser. Reassigns a browser that was registered for somebody else. Removes the person's oldest
- * browser if there are more than `max`. Error: `unauthorized`.
+ * Registers a person's browser. If the browser was registered for somebody else, it now belongs to this person. If the
+ * person then has more than `max` browsers, removes the oldest one. Error: `unauthorized`.
  */
 export function putSubscription(
   db: Database,
@@ -22,7 +22,7 @@ export function putSubscription(
   max: number,
 ): Promise<void> {
   return db.transaction(async (sql) => {
-    // Serialises concurrent registrations of one person.
+    // Makes concurrent registrations by one person wait for each other.
     await lockPerson(sql, user);
     await sql.run`
       insert into push_subscriptions (user_id, endpoint, p256dh, auth, token_id)
@@ -55,7 +55,7 @@ export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscri
 
 export interface NotedMessage {
   readonly chat: number;
-  /** The person in a direct chat, or 0 for groups and channels. */
+  /** The person in a direct chat, or 0 for all other chats. */
   readonly user: number;
   readonly message: number;
   readonly sender: number;
@@ -120,8 +120,8 @@ export interface DueRow {
 }
 
 /**
- * Takes due notifications, in the order in which they became due. Only one process gets each notification. If the
- * process dies, the notification is lost.
+ * Takes due notifications, in the order of their due times. Only one process gets each notification. If this process
+ * dies before it sends, the notification is lost.
  */
 export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
   with due as (
@@ -150,8 +150,8 @@ export interface Addressee extends DueRow, SubscriptionKeys {
 }
 
 /**
- * Returns one row for each browser to notify. Skips people who have since read the message, muted or left the chat, or
- * been suspended.
+ * Returns one row for each browser to notify. Leaves out people who have since read the message, muted or left the
+ * chat, or been suspended.
  */
 export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Addressee>`
   select p.user_id, p.chat_id, p.message_id, u.language_code, s.id, s.endpoint, s.p256dh, s.auth
@@ -168,15 +168,13 @@ export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Add
       select from chat_members c where c.chat_id = p.chat_id and c.member_id = p.user_id
         and c.status in ('creator', 'administrator', 'member', 'restricted')))`;
 
-/**
- * Removes a browser that its push service reports as unknown, even if the browser has been registered again in the
- * meantime.
- */
+/** Removes a browser that its push service no longer knows, even if the browser has registered again meanwhile. */
 export const dropSubscription = (sql: Sql, id: number) => sql.run`
   delete from push_subscriptions where id = ${id}`;
 
 /**
- * Counts consecutive failures. Removes the browser at `max` failures. A success (`failed` is false) resets the count.
+ * Counts failures in a row, and removes the browser when it has had `max` of them. A success (`failed` is false) resets
+ * the count.
  */
 export async function countFailure(sql: Sql, id: number, failed: boolean, max: number): Promise<void> {
   if (!failed) {

@@ -1,13 +1,13 @@
 /**
- * Holds SQL statements that delete a bot. The bot's row stays without an owner, because people can still read the bot's
- * messages.
+ * Holds SQL statements that delete a bot. The row of the bot stays, without an owner, because people can still read the
+ * bot's messages.
  */
 import { noteAudit } from '../bots/audit.js';
 import { lockOwned } from '../bots/ownership.js';
 import { releasePictures } from '../bots/pictures.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** Deletes bots inside the transaction that locked them. Nobody can take their usernames for `holdMs`. */
+/** Deletes bots inside the transaction that locked them. Nobody else can take their usernames for `holdMs`. */
 export async function endBots(
   sql: Sql,
   bots: readonly number[],
@@ -39,7 +39,7 @@ export async function endBots(
   );
 }
 
-/** Deletes a bot. Nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Deletes a bot. Nobody else can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
 export function deleteBot(db: Database, bot: number, owner: number, holdMs: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);
@@ -48,9 +48,12 @@ export function deleteBot(db: Database, bot: number, owner: number, holdMs: numb
   });
 }
 
-/** Loads the version of the change that closed a deleted bot to all writers. Returns null for any other bot. */
+/**
+ * Loads the version of the change after which nobody can write to a deleted bot. Returns null if the bot is not
+ * deleted.
+ */
 export const loadGone = (sql: Sql, bot: number) => sql.first<{ version: number }>`
   select write_version as version from bots where id = ${bot} and deleted_at is not null`;
 
-/** Makes the sweep run the next step of a bot's removal. */
+/** Makes the outbox sweep run the next step of a bot's removal. */
 export const askAgain = (sql: Sql, bot: number): Promise<void> => noteStale(sql, [['bot_gone', bot]]);

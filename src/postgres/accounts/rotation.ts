@@ -1,7 +1,7 @@
-/** Re-encrypts stored secrets with new keys and moves lookup values to a new pepper. */
+/** Encrypts stored secrets again with a new key, and moves lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A copy in Redis that a batch made stale. The outbox row of the copy is removed after the copy is refreshed. */
+/** A copy in Redis that became stale, and its row in the outbox. The row is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -17,7 +17,10 @@ export const listBotBoxes = (sql: Sql, after: number, limit: number) => sql.rows
   select id, token_box, token_hmac from bots where id > ${after} and token_box is not null
   order by id limit ${limit}`;
 
-/** Adds outbox rows for stale copies of this kind. If this process dies, the sweep refreshes the copies. */
+/**
+ * Adds outbox rows for stale copies. If this process dies, the outbox sweep refreshes the copies. `subject` is the kind
+ * of the copies.
+ */
 const noteCopies = (sql: Sql, subject: string, ids: readonly number[]) => sql.rows<StaleCopy>`
   insert into control_outbox (subject, subject_id) select ${subject}, unnest(${ids}::bigint[])
   returning id as "outboxId", subject_id as id`;
@@ -29,7 +32,7 @@ export interface BotBoxChange {
 }
 
 /**
- * Replaces encrypted tokens that have not changed since they were loaded. Returns the copies in Redis that became
+ * Replaces encrypted tokens, except those that changed since they were loaded. Returns the copies in Redis that became
  * stale.
  */
 export function replaceBotBoxes(
@@ -73,7 +76,7 @@ export interface WebhookBoxesChange {
 }
 
 /**
- * Replaces encrypted webhook fields that have not changed since they were loaded. Returns the copies in Redis that
+ * Replaces encrypted webhook fields, except those that changed since they were loaded. Returns the copies in Redis that
  * became stale.
  */
 export function replaceWebhookBoxes(
@@ -109,14 +112,14 @@ export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise
     delete from control_outbox where id = any(${copies.map(({ outboxId }) => outboxId)}::bigint[])`;
 }
 
-/** Lists the columns with encrypted values. A test compares this list with the schema. */
+/** The columns with encrypted values. A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box', 'routes_box'],
 } as const;
 
 /**
- * Counts the values in Postgres that are encrypted with a key other than `key`, and the stale copies that may contain
+ * Counts the values in Postgres that are encrypted with another key than `key`, and the stale copies that may contain
  * such values.
  */
 export function countFormer(sql: Sql, key: string) {
@@ -133,7 +136,7 @@ export function countFormer(sql: Sql, key: string) {
 }
 
 /**
- * Loads the values that must be equal on all nodes, such as the ids of the keys in use and the check value of the
+ * Loads the values that must be the same on all nodes, such as the ids of the keys in use and the check value of the
  * pepper.
  */
 export async function readInstallation(sql: Sql): Promise<Map<string, string>> {
@@ -148,13 +151,13 @@ export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) 
 export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
   update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 
-/** Records that no value is encrypted with these keys any more. Nodes may then start without the keys. */
+/** Records that no value is encrypted with these keys any more, so that nodes may start without them. */
 export const retireKeys = (sql: Sql, ids: readonly string[]) => sql.run`
   delete from installation where name = any(${ids.map((id) => `TOKEN_KEYS ${id}`)}::text[])`;
 
 /**
  * Makes `pepper` the pepper that all nodes must use. Returns how many tokens of people may still be stored under a
- * former pepper. These are the tokens that existed when the pepper changed and have not been used since.
+ * former pepper, because they existed when the pepper changed and have not been used since.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {
@@ -168,8 +171,8 @@ export function adoptPepper(db: Database, pepper: string): Promise<number> {
 }
 
 /**
- * Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether the token was
- * stored.
+ * Stores a person's token under another lookup value, unless `pepper` is not the pepper that all nodes must use.
+ * Returns whether the token was stored.
  */
 export function moveUserToken(
   db: Database,

@@ -1,25 +1,25 @@
-/** Holds SQL statements for sessions. A session is a token that a sign-in issued (decision 0082). */
+/** Holds SQL statements for sessions. A session is a token that was issued at a sign-in (decision 0082). */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, fragment, noteStale, type Sql, seconds } from '../sql.js';
 import { raiseVersion } from './users.js';
 
 export interface SessionRow {
   readonly id: number;
-  /** The family of the browser, or '' if it is unknown. */
+  /** The family of the browser that signed in, or '' if it is unknown. */
   readonly agent: string;
   /** Unix time in seconds. */
   readonly created_at: number;
-  /** A date as YYYY-MM-DD in UTC, or null for a session that was never used. */
+  /** A date as YYYY-MM-DD in UTC, or null if the session was never used. */
   readonly last_used_on: string | null;
   readonly is_current: boolean;
 }
 
-/** The day of a token's last use. For a token that was never used, the day of its creation. */
+/** The day of a token's last use, or the day of its creation if it was never used. */
 const lastUsed = fragment("greatest(last_used_on, (created_at at time zone 'utc')::date)");
 
 /**
- * Adds a session to a person. If the person has too many sessions, removes the sessions that have been unused for the
- * longest time. Returns whether any session was removed, or null when there is no such person.
+ * Adds a session for a person. If the person then has too many sessions, removes those that have been unused longest.
+ * Returns whether a session was removed, or null if there is no such person.
  */
 export function addSession(
   db: Database,
@@ -28,7 +28,7 @@ export function addSession(
   lookup: Buffer,
 ): Promise<{ readonly removed: boolean } | null> {
   return db.transaction(async (sql) => {
-    // Concurrent calls that add a session for the same person must wait for each other.
+    // The lock makes concurrent calls for the same person wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const removed = await sql.some`
       delete from user_tokens where user_id = ${user} and id in (
@@ -58,7 +58,7 @@ export interface UnusedStep {
 }
 
 /**
- * Reads the next `limit` tokens after the token id `after`, and removes the sessions among them that were not used for
+ * Reads the next `limit` tokens after the token id `after`, and removes those that are sessions and were not used for
  * `days`. Days are counted by UTC.
  */
 export async function removeUnused(
@@ -87,15 +87,15 @@ export async function removeUnused(
 }
 
 /**
- * The sessions to remove: the session with this id, the session with the caller's token, or all sessions except the
- * session with the caller's token.
+ * The sessions to remove: the session with this id (`id`), the session with the caller's token (`own`), or all sessions
+ * except that one (`except`). The caller's token is given by its lookup values.
  */
 export type SessionsEnded =
   | { readonly id: number }
   | { readonly own: readonly Buffer[] }
   | { readonly except: readonly Buffer[] };
 
-/** Removes sessions. Returns the number of removed sessions. */
+/** Removes sessions, and returns how many. */
 export function removeSessions(db: Database, user: number, which: SessionsEnded): Promise<number> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return 0;

@@ -23,7 +23,7 @@ export interface NamesRow {
 
 export interface UserRow extends NamesRow {
   readonly version: number;
-  /** The lookup values of live tokens (base64). */
+  /** The lookup values of the person's tokens, in base64. */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
@@ -61,8 +61,8 @@ export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
 }
 
 /**
- * Creates a person with a first token. The token is a session if `agent` is not null. `lookupFor` computes the token's
- * lookup value for the new id. `also` runs in the same transaction.
+ * Creates a person with a first token. If `agent` is not null, this token is a session. `lookupFor` computes the
+ * token's lookup value from the new person's id. `also` runs in the same transaction.
  */
 export function createUser(
   db: Database,
@@ -82,17 +82,17 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** '' means that the token was issued without a name. */
+  /** '' if the token was issued without a name. */
   readonly name: string;
   /** Unix time in seconds. */
   readonly created_at: number;
-  /** A date as YYYY-MM-DD in UTC, or null for a token that was never used. */
+  /** A date as YYYY-MM-DD in UTC, or null if the token was never used. */
   readonly last_used_on: string | null;
 }
 
 /**
- * A new token. `lookup` is the digest (base64) under which the token is stored. Only the caller who creates the token
- * knows the token itself.
+ * A new token. `lookup` is the digest (base64) under which the token is stored. The token itself is shown only to the
+ * person who creates it.
  */
 export interface MadeUserToken {
   readonly id: number;
@@ -100,7 +100,7 @@ export interface MadeUserToken {
 }
 
 /**
- * Adds a token to a person. Two tokens of a person cannot have the same name. Returns null when there is no such
+ * Adds a token for a person. Two tokens of one person cannot have the same name. Returns null if there is no such
  * person. Errors: `too_many_tokens`, `token_name_taken`.
  */
 export function addUserToken(
@@ -110,7 +110,7 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // Concurrent calls that add a token for the same person must wait for each other.
+    // The lock makes concurrent calls for the same person wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
       select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken
@@ -124,7 +124,7 @@ export function addUserToken(
   });
 }
 
-/** Replaces the secret of a token that nobody has seen yet. Returns false when the token no longer exists. */
+/** Replaces the secret of a token that nobody has seen yet. Returns false if the token no longer exists. */
 export function replaceUserToken(db: Database, user: number, id: number, lookup: Buffer): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return false;
@@ -144,7 +144,7 @@ export const loadUserTokens = (
   select id, name, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on
   from user_tokens where user_id = ${user} and agent is null and id > ${after} order by id limit ${limit}`;
 
-/** Removes a token by id or name. Returns false when there is no such token. */
+/** Removes a token by id or name. Returns false if there is no such token. */
 export function removeUserToken(
   db: Database,
   user: number,
@@ -182,15 +182,15 @@ export interface ChatWithPerson {
   readonly other: number;
 }
 
-/** The chats whose copies contain the name of a person. The chats that were opened last come first. */
+/** The chats whose copies in Redis contain a person's name. */
 export interface ChatsWithName {
-  /** The bots that have a direct chat with the person, by id. */
+  /** The bots that have a direct chat with the person. The newest chat comes first. */
   readonly direct: readonly number[];
   readonly people: readonly ChatWithPerson[];
 }
 
 /**
- * Raises the versions of the chats whose copies contain the name of a person. Locks the chats in the order of their
+ * Raises the versions of the chats whose copies in Redis contain a person's name. Locks the chats in the order of their
  * ids, so that two people who change their names at the same moment cannot deadlock.
  */
 async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName> {
@@ -210,7 +210,8 @@ async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName>
 }
 
 /**
- * Changes a person. Returns null if there is no such person. The lists of chats are empty if the name stays the same.
+ * Changes a person. Returns the chats whose copies must be refreshed, none of them if the name stays the same. Returns
+ * null if there is no such person.
  */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
   const { first_name = null, last_name = null } = change;
@@ -240,8 +241,8 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
 }
 
 /**
- * Sets or removes the avatar of a person. Marks the new files as used and the former files as unused. Returns null if
- * there is no such person.
+ * Sets or removes a person's avatar. Marks the new files as used and the former files as unused. Returns null if there
+ * is no such person.
  */
 export function setUserAvatar(
   db: Database,
@@ -263,14 +264,13 @@ export function setUserAvatar(
   });
 }
 
-/** Removes the avatar of a person whose account ends. */
 export async function releaseAvatar(sql: Sql, id: number): Promise<void> {
   const former = await sql.firstValue<UserRow['avatar']>`select avatar from users where id = ${id}`;
   await sql.run`update users set avatar = null where id = ${id}`;
   await noteUnused(sql, keysOf(former ?? null));
 }
 
-/** Loads the chats of two people in which the person is, but at most `limit`. The chats opened last come first. */
+/** Loads up to `limit` of a person's chats with another person. The newest chat comes first. */
 export const loadPeopleChats = (sql: Sql, user: number, limit: number) => sql.rows<ChatWithPerson>`
   select chat_id as chat, case when opener_id = ${user} then peer_id else opener_id end as other
   from person_chats where opener_id = ${user} or peer_id = ${user} order by chat_id limit ${limit}`;
@@ -290,8 +290,8 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 }
 
 /**
- * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
- * account has already ended. This mostly happens when the account ends during a call by this person.
+ * Locks a person, so that the account cannot end before the transaction ends. Fails with `refusal` if the account has
+ * already ended, which mostly means that it ended while this call was running.
  */
 export async function lockPerson(
   sql: Sql,
@@ -308,7 +308,7 @@ export async function lockPerson(
   if (!exists) fail(refusal);
 }
 
-/** Locks a person for a change of their tokens. Returns false if there is no such person. */
+/** Locks a person whose tokens are about to change. Returns false if there is no such person. */
 export const raiseVersion = (sql: Sql, id: number) => sql.some`
   update users set version = nextval('control_versions') where id = ${id} and deleted_at is null
   returning id`;
@@ -320,7 +320,7 @@ export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;
 
-/** Returns the owner of a name, or null if the name is reserved or belonged to a deleted bot. */
+/** Returns the owner of a username, or null if the name is reserved or belonged to a deleted bot. */
 export const findName = async (sql: Sql, name: string) =>
   (await sql.firstValue<number>`
     select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

@@ -29,7 +29,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Who made a change. `bot` means the bot itself, through the bot interface. */
+/** Who made a change. `bot` means that the bot made the change through the bot interface. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -40,7 +40,7 @@ export interface AuditRow {
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly at: number;
 }
 
@@ -62,14 +62,14 @@ export async function noteAudit(
     values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** The audit entry for updates that an operator replays in one call. */
+/** The audit entry for the updates that one call by an operator replays. */
 export interface ReplayNote {
   readonly actor: AuditActor;
   /** The id of the entry that an earlier step of the same call created. Null for the first step. */
   readonly event: number | null;
 }
 
-/** Logs replayed updates. A call has one entry, whose count grows with each step. Returns the id of the entry. */
+/** Logs replayed updates. Each call has one entry, whose count grows with each step. Returns the id of the entry. */
 export async function noteReplay(
   sql: Sql,
   bot: number,

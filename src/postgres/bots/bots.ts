@@ -13,18 +13,18 @@ export interface BotRow {
   /** The owner. Null for a deleted bot and for the management bot. */
   readonly owner_id: number | null;
   readonly username: string;
-  /** The default name of the bot, or the name given at creation if no default is set. */
+  /** The bot's default name, or the name given at its creation if no default is set. */
   readonly name: string;
   /**
-   * The lookup value of the valid token (base64). It is '' while the token is blocked, and null for a deleted bot and
-   * for the management bot.
+   * The lookup value of the valid token, in base64. '' while the token is blocked. Null for a deleted bot and for the
+   * management bot.
    */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
   /** The names by language. '' is the default language. */
   readonly names: TextsColumn;
-  /** The text in the composer after the username of the bot. Null while inline mode is off. */
+  /** The text that the composer shows after the bot's username. Null while inline mode is off. */
   readonly inline_placeholder: string | null;
   readonly inline_feedback: boolean;
   readonly version: number;
@@ -43,8 +43,8 @@ const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) 
   inline_placeholder, inline_feedback, version`);
 
 /**
- * Fails if a person already has `max` bots. After a success, other calls that create a bot for this person wait until
- * the transaction ends. Error: `too_many_bots`.
+ * Fails if a person already has `max` bots. Otherwise locks the person, so that other calls that create a bot for this
+ * person wait until the transaction ends. Error: `too_many_bots`.
  */
 export async function roomForBot(
   sql: Sql,
@@ -70,7 +70,7 @@ async function noteCreation(sql: Sql, user: number, max: number): Promise<void> 
 }
 
 /**
- * Creates a bot. `tokenFor` computes the stored values of the bot's token from the new id. Errors: `username_taken`,
+ * Creates a bot. `tokenFor` computes the token's stored values from the new bot's id. Errors: `username_taken`,
  * `too_many_bots`, `too_many_requests`.
  */
 export function createBot(
@@ -99,7 +99,7 @@ export function createBot(
   });
 }
 
-/** Replaces a token. Returns null unless `owner` owns the bot now. */
+/** Replaces a bot's token. Returns null if `owner` does not own the bot now. */
 export function replaceBotToken(
   db: Database,
   id: number,
@@ -138,10 +138,10 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** The encrypted token. The token is stored because the owner may ask to see it. */
+/** The encrypted token, which is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
-  /** A token is blocked after a leak. Nobody can see a blocked token. */
+  /** Whether the token is blocked after a leak. Nobody can see a blocked token. */
   readonly blocked: boolean;
 }
 
@@ -175,7 +175,7 @@ export interface CommandsRow {
 }
 
 /**
- * Sets the commands for one scope and language. An empty list removes the commands and always succeeds. Errors:
+ * Sets a bot's commands for one scope and language. An empty list removes the commands and never fails. Errors:
  * `too_many_command_scopes`, `commands_too_long`.
  */
 export function setCommands(
@@ -210,8 +210,8 @@ export type TextsChange = Readonly<Record<string, string | null>>;
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
 
 /**
- * Sets texts. If `owner` is given, the bot must belong to that person now. Returns null when the bot does not exist
- * or belongs to somebody else.
+ * Sets texts of a bot. If `owner` is given, that person must own the bot now. Returns null if the bot does not exist or
+ * belongs to somebody else.
  */
 export function setTexts(
   db: Database,
@@ -254,7 +254,7 @@ export function setTexts(
   });
 }
 
-/** The rights that a bot asks for as administrator, by type of chat. */
+/** The rights that a bot requests when it becomes an administrator, by type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];
@@ -275,7 +275,7 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads the time at which the current owner got a bot. For an unknown bot, returns infinity, so that no audit entry is
+ * Loads since when the bot has had its current owner. For an unknown bot, returns infinity, so that no audit entry is
  * shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>

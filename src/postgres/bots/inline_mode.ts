@@ -3,18 +3,14 @@ import { type Database, noteStale } from '../sql.js';
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';
 
-/** The inline mode of a bot. */
 export interface InlineMode {
-  /** The text in the composer after the username of the bot. May be empty. */
+  /** The text that the composer shows after the bot's username. May be empty. */
   readonly placeholder: string;
-  /** Whether the bot learns which results people choose. */
+  /** Whether the bot is told which results people choose. */
   readonly feedback: boolean;
 }
 
-/**
- * Sets the inline mode of a bot of `owner`. If the mode is null, turns inline mode off. Errors: `bot_not_found`,
- * `not_bot_owner`.
- */
+/** Sets the inline mode of a bot, or turns it off if `mode` is null. Errors: `bot_not_found`, `not_bot_owner`. */
 export function setInlineMode(
   db: Database,
   bot: number,

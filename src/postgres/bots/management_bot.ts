@@ -18,7 +18,7 @@ const place = 'MANAGEMENT_BOT';
 const advisoryLock = 7_261_530_115;
 
 /**
- * Creates the management bot if it does not exist, and updates its username and texts if they differ. Several nodes may
+ * Creates the management bot if it does not exist. Updates its username and texts if they differ. Several nodes may
  * call this at the same time. Returns the bot's id. Error: `username_taken` if somebody else has the username.
  */
 export function ensureManagementBot(db: Database, identity: ManagementIdentity): Promise<number> {

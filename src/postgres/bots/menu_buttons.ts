@@ -1,4 +1,4 @@
-/** Holds SQL statements for the menu buttons of bots and for the rights that bots ask for. */
+/** Holds SQL statements for the menu buttons of bots, and for the administrator rights that bots request. */
 import { type Database, noteStale, type Sql } from '../sql.js';
 
 export type MenuButton =
@@ -6,8 +6,8 @@ export type MenuButton =
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
 /**
- * Sets the default button. People without a button of their own see it. If the button is null, removes the default
- * button.
+ * Sets the default button, or removes it if `button` is null. People for whom the bot has set no other button see the
+ * default button.
  */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
@@ -37,7 +37,7 @@ export const setMenuButtonOf = (
 export const loadMenuButtonOf = (sql: Sql, bot: number, user: number) => sql.firstValue<MenuButton>`
   select button from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`;
 
-/** Sets the rights that a bot asks for as administrator, by type of chat. */
+/** Sets the rights that a bot requests when it becomes an administrator, by type of chat. */
 export function setDefaultRights(
   db: Database,
   bot: number,

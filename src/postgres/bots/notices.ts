@@ -1,6 +1,6 @@
 /**
  * Holds the notices that the management bot sends to people. A notice is stored in the transaction of the change that
- * it reports. A sweep sends the notice later.
+ * it reports. A sweep sends it later.
  */
 import type { Database, Sql } from '../sql.js';
 
@@ -9,7 +9,7 @@ interface OfBot {
   readonly username: string;
 }
 
-/** A notice. It must never contain a token. */
+/** A notice must never contain a token. */
 export type Notice =
   /** The person has just signed up. The notice opens the chat with the management bot. */
   | { readonly kind: 'welcome' }
@@ -24,7 +24,8 @@ export type Notice =
   /** The webhook was removed because the receiver had answered for 23 hours that the URL no longer exists. */
   | ({ readonly kind: 'webhook_removed' } & OfBot)
   /**
-   * The webhook route with this name has been failing since `since`. `error` is the text that `getWebhookRoutes` shows.
+   * This webhook route has been failing since `since` (Unix time in seconds). `error` is the text that
+   * `getWebhookRoutes` shows.
    */
   | ({
       readonly kind: 'webhook_route_failing';
@@ -35,16 +36,16 @@ export type Notice =
   | ({ readonly kind: 'webhook_route_removed'; readonly route: string } & OfBot)
   /** The bot was transferred to the person. `from` is the former owner's username, or ''. */
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
-  /** Somebody offered the bot to the person. The person becomes its owner by accepting. */
+  /** Somebody offered the bot to the person, who becomes its owner by accepting the offer. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
   /** The outcome of an offer that the person made. `to` is the username of the recipient, or ''. */
   | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
 
-/** Stores a notice to a person in the caller's transaction. The notice is sent only if the transaction commits. */
+/** Stores a notice for a person in the caller's transaction. The notice is sent only if the transaction commits. */
 export const notifyPerson = (sql: Sql, user: number, notice: Notice) => sql.run`
   insert into notices (user_id, notice) values (${user}, ${JSON.stringify(notice)})`;
 
-/** Lets the management bot welcome a person, in the transaction that creates the person. */
+/** Lets the management bot welcome a new person. Call this in the transaction that creates the person. */
 export const welcome = (sql: Sql, user: number) => notifyPerson(sql, user, { kind: 'welcome' });
 
 export interface NoticeRow {
@@ -60,10 +61,9 @@ export type NoticeOutcome =
   | { readonly how: 'later'; readonly delayMs: number };
 
 /**
- * Claims at most `limit` due notices for `claimMs`, and records the outcome of each notice. A person's older notices
- * come first. Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim
- * ends. Releases its locks before it sends, because sending may need locks of the person. Returns how many notices this
- * call claimed.
+ * Claims at most `limit` due notices for `claimMs`, sends them, and records the outcomes. A person's older notices come
+ * first. Skips notices that another sweep has claimed. If a process dies, its notices are due again when the claim
+ * ends. Holds no locks while it sends, because sending may lock the person. Returns how many notices this call claimed.
  */
 export async function takeNotices(
   db: Database,
@@ -84,7 +84,7 @@ export async function takeNotices(
     [...byUser.values()].map(async (own) => {
       const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
       for (const row of own) {
-        // If an earlier notice to the same person was postponed, postpones this notice too, so that the order stays the
+        // If an earlier notice to the same person was postponed, postpones this one too, so that the order stays the
         // same.
         const last = each.at(-1)?.[1];
         each.push([row.id, last?.how === 'later' ? last : await send(row)]);

@@ -8,7 +8,7 @@ import { notifyPerson } from './notices.js';
 
 export interface NewCredentials {
   readonly token: StoredToken;
-  /** The encrypted signing secret of the webhook. The former secret stays valid for another `overlapMs`. */
+  /** The encrypted new signing secret of the webhook. The former secret stays valid for another `overlapMs`. */
   readonly signing: Buffer;
   readonly overlapMs: number;
   readonly botsMax?: number | undefined;
@@ -20,8 +20,7 @@ function checkOwner(present: number | null | undefined, owner: number): void {
 }
 
 /**
- * Locks a bot of `owner`. Nobody else can change the bot until the transaction ends. Errors: `bot_not_found`,
- * `not_bot_owner`.
+ * Locks a bot, so that nobody else can change it until the transaction ends. Errors: `bot_not_found`, `not_bot_owner`.
  */
 export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<void> {
   checkOwner(
@@ -31,8 +30,8 @@ export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<v
 }
 
 /**
- * Finds the person who will receive a bot of `owner`, by username. Errors: `username_unknown`, `username_not_person`,
- * `transfer_to_self`, `recipient_suspended`.
+ * Finds the recipient of a bot by username. `owner` is the present owner. Errors: `username_unknown`,
+ * `username_not_person`, `transfer_to_self`, `recipient_suspended`.
  */
 async function findRecipient(sql: Sql, owner: number, username: string): Promise<number> {
   const id = await findName(sql, username);
@@ -46,9 +45,9 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 }
 
 /**
- * Changes the owner of a bot. Locks people before bots, in the same order as when a bot is created. Replaces the
- * secrets that the former owner has seen. The former token becomes invalid immediately. The former signing secret
- * expires later, as after a rotation.
+ * Changes the owner of a bot. Locks the people before the bot, as the creation of a bot does. Replaces the secrets that
+ * the former owner has seen. The former token becomes invalid immediately. The former signing secret expires later, as
+ * after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -94,7 +93,7 @@ async function notifyRecipient(
   await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Stores a notice for the person who offered the bot. The notice says whether the offer was accepted. */
+/** Stores a notice that tells the person who offered the bot whether the offer was accepted. */
 async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
@@ -113,7 +112,7 @@ const ownCountAsRecipients = (error: unknown): never => {
 
 /**
  * Transfers the bot from `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`,
- * `recipient_too_many_bots`, and the errors of `findRecipient`.
+ * `recipient_too_many_bots`, and those of `findRecipient`.
  */
 export function transferBot(
   db: Database,
@@ -123,8 +122,8 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Checks the owner first, because only the owner may learn anything about the username. Checks the owner again
-    // below, because people must be locked before the bot.
+    // Checks the owner first, because only the owner may learn anything about the username. Checks it once more below,
+    // because people must be locked before the bot.
     checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
@@ -134,8 +133,8 @@ export function transferBot(
 }
 
 /**
- * Offers a bot to the person with this username, replacing an earlier offer. Throws the errors of `transferBot` except
- * `recipient_too_many_bots`.
+ * Offers a bot to the person with this username. Replaces any earlier offer of the bot. Throws the errors of
+ * `transferBot` except `recipient_too_many_bots`.
  */
 export function offerBot(
   db: Database,
@@ -166,7 +165,7 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Locks and deletes the offer. A concurrent answer to the offer waits for the lock, and then finds no offer.
+    // Locks and deletes the offer, so that a concurrent answer to the offer waits and then finds no offer.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;
@@ -196,7 +195,7 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly expires_at: number;
 }
 

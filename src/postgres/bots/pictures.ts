@@ -6,18 +6,18 @@ import { noteAudit } from './audit.js';
 export interface StoredPicture {
   readonly key: string;
   readonly size: number;
-  /** The width and height in pixels. The picture is square. */
+  /** Width and height in pixels, because the picture is square. */
   readonly width: number;
   readonly height: number;
 }
 
-/** Pictures by kind. Each picture has all its sizes, largest first. A kind without a picture is absent. */
+/** Pictures by kind. Each one has all its sizes, largest first. A kind without a picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** A new picture, and the picture that it replaced (`former`). */
+/** The new picture (`present`) and the picture that it replaced (`former`). */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
@@ -27,8 +27,8 @@ export const keysOf = (sizes: readonly StoredPicture[] | null): string[] =>
   (sizes ?? []).map(({ key }) => key);
 
 /**
- * Sets or removes a picture of a bot. Returns null unless `owner` owns the bot now. Marks the new files as used and the
- * former files as unused.
+ * Sets or removes a picture of a bot. Marks the new files as used and the former files as unused. Returns null if
+ * `owner` does not own the bot now.
  */
 export function setPicture(
   db: Database,
@@ -62,19 +62,19 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   await noteUnused(sql, keys);
 }
 
-/** Records that files are unused. Call this before a file is written, and when a file is no longer used. */
+/** Records that files are unused. Call this before a file is written, and when nothing uses a file any more. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;
 }
 
-/** Removes the records of unused files. Call this after the files were deleted. */
+/** Removes the records of unused files, after the files were deleted. */
 export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
   delete from unused_files where key = any(${keys}::text[])`;
 
 /**
- * Takes at most `limit` files that have been unused for `ageMs`. Skips rows that another process is working on. Removes
- * the records of the files that `remove` reports as deleted, and returns their number.
+ * Takes at most `limit` files that have been unused for `ageMs`. Skips rows that another process is working on.
+ * `remove` deletes a file and returns whether it did. Removes the records of the deleted files, and returns how many.
  */
 export function takeUnused(
   db: Database,

@@ -7,9 +7,7 @@ export interface Counted {
   readonly count: number;
 }
 
-/**
- * Loads bots with a failing webhook or a failing route. Bots that have been failing for the longest time come first.
- */
+/** Loads bots with a failing webhook or route. Those that have been failing longest come first. */
 export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
   select bot_id as id from (
     select bot_id, failing_since as since from webhooks where url_box is not null and failing_since is not null
@@ -19,13 +17,13 @@ export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
 export interface FailingRow {
   readonly bot: number;
   readonly username: string;
-  /** The slot of the webhook route, or 0 for the webhook of the bot. */
+  /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly since: number;
 }
 
-/** Loads webhooks and routes that have been failing for `ms`. The most recent failures come first. */
+/** Loads webhooks and routes that have been failing for at least `ms`. Those that began to fail last come first. */
 export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<FailingRow>`
   select b.id as bot, b.username, f.slot, ${seconds('f.since')} as since
    from (
@@ -39,11 +37,14 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
 
 export interface Hooked {
   readonly bot: number;
-  /** The encrypted routes of a bot without a webhook of its own. All of these routes may have been deleted. */
+  /**
+   * The encrypted routes, if the bot has no webhook besides its routes. The list may be empty, because routes can be
+   * deleted.
+   */
   readonly routes: Buffer | null;
 }
 
-/** Returns which of the given bots have a webhook or have ever had a route. */
+/** Returns those of the given bots that have a webhook or have ever had a route. */
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.rows<Hooked>`
   select bot_id as bot, case when url_box is null then routes_box end as routes from webhooks
   where (url_box is not null or routes_box is not null) and bot_id = any(${bots}::bigint[])`;
@@ -75,7 +76,7 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** Unix time in s, or null if the webhook works. */
+  /** Unix time in seconds, or null if the webhook works. */
   readonly failing_since: number | null;
 }
 

@@ -1,13 +1,13 @@
-/** Holds SQL statements for sets of stickers. */
+/** Holds SQL statements for sticker sets. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A sticker in a set. The file is in the blob store under `key`. */
+/** A sticker in a set. The key of its file in the blob store is `key`. */
 export interface SetSticker {
   readonly key: string;
-  /** bytes */
+  /** In bytes. */
   readonly size: number;
   readonly mime: string;
-  /** pixels */
+  /** In pixels. */
   readonly width: number;
   readonly height: number;
   readonly emoji: readonly string[];
@@ -16,7 +16,7 @@ export interface SetSticker {
 
 export interface StickerSet {
   readonly bot: number;
-  /** The name as the bot wrote it. */
+  /** The name in the spelling that the bot chose. */
   readonly name: string;
   readonly title: string;
   readonly stickers: readonly SetSticker[];
@@ -40,8 +40,8 @@ export const addStickerSet = (
   max: number,
 ): Promise<'added' | 'taken' | 'too_many' | 'gone'> =>
   db.transaction(async (sql) => {
-    // Locks the bot, so that concurrent calls count and add its sets one after the other. The lock also delays the
-    // removal of the bot's sets.
+    // Locks the bot, so that concurrent calls count and add its sets one after another, and so that the bot cannot be
+    // removed meanwhile.
     const isThere = await sql.some`
       select from bots where id = ${bot} and deleted_at is null for no key update`;
     if (!isThere) return 'gone';
@@ -54,8 +54,8 @@ export const addStickerSet = (
   });
 
 /**
- * Changes a set of the bot. `change` returns the new title and stickers, or throws. Returns false if the bot has no set
- * with this name.
+ * Changes one of the bot's sets. `change` returns the new title and stickers, or throws. Returns false if the bot has
+ * no set with this name.
  */
 export const changeStickerSet = (
   db: Database,

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the rules on who may write to a bot (interface §5.8). */
+/** Holds SQL statements for the rules that say who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -8,9 +8,9 @@ import { lockOwned } from './ownership.js';
 export type WritePolicy = 'all' | 'selected' | 'owner';
 
 /**
- * Sets who may write to a bot of `owner`. For the policy `selected`, stores the ids of the people in `usernames`.
- * Errors: `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first username that
- * is not a person's.
+ * Sets who may write to a bot. For the policy `selected`, stores the ids of the people in `usernames`. Errors:
+ * `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first username that is not
+ * a person's.
  */
 export function setWriteAccess(
   db: Database,

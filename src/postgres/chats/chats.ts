@@ -1,4 +1,4 @@
-/** Holds SQL statements for chats and their members, and for messages that are loaded from Postgres. */
+/** Holds SQL statements for chats, their members, and their messages in Postgres. */
 import { fail } from '../../errors.js';
 import { lockPerson, type NamesRow, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
@@ -15,7 +15,7 @@ export interface ChatRow {
   readonly username: string | null;
   readonly private: boolean;
   readonly member_count: number;
-  /** Permissions that differ from the defaults, separated by commas. */
+  /** The permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
   readonly incarnation: number;
   readonly version: number;
@@ -25,7 +25,7 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
-  /** The ids of people in the chat whose accounts were deleted. */
+  /** The people in the chat whose accounts were deleted, by id. */
   readonly gone: readonly number[];
 }
 
@@ -46,8 +46,8 @@ export const present = "status in ('creator', 'administrator', 'member', 'restri
 export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
- * Loads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
- * If the incarnation is raised before the first message, the chat skips some ids, which is harmless.
+ * Loads the incarnation of a partition. The message ids of a new chat start at this incarnation. If the incarnation is
+ * raised before the chat's first message, the chat skips some ids, which is harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -58,8 +58,8 @@ export async function loadIncarnation(sql: Sql, partition: number): Promise<numb
 }
 
 /**
- * Checks how many chats a person has, and raises the version of their chat list. Call this after adding or removing a
- * chat. Chats that other people opened with the person do not count. Error: `too_many_chats`.
+ * Raises the version of a person's chat list, and fails if the person has too many chats. Call this after adding or
+ * removing a chat. Chats that other people opened with the person do not count. Error: `too_many_chats`.
  */
 export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
@@ -108,7 +108,7 @@ export interface DirectChatRow {
   /** Whether the user has blocked the bot. */
   readonly blocked: boolean;
   readonly version: number;
-  /** The user, as of this version of the chat. Null if the account was deleted. */
+  /** The user, as the chat's copy with this version shows them. Null if the account was deleted. */
   readonly person: NamesRow | null;
 }
 
@@ -127,14 +127,14 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** Private chats have no username. */
+  /** Absent for a private chat. */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
 
 /**
- * Creates a group or channel with `creator` as its first member. `incarnationOf` returns the incarnation of the
- * partition for the new id. Errors: `username_taken`, `too_many_chats`.
+ * Creates a group or channel with `creator` as its first member. `incarnationOf` returns the current incarnation of the
+ * partition that contains the new chat. Errors: `username_taken`, `too_many_chats`.
  */
 export async function createChat(
   db: Database,
@@ -241,7 +241,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** Loads the pinned message. The record is null after the message was unpinned. */
+/** Loads the record of a chat's pinned message. The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -257,14 +257,14 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** The record, or null for a deleted message. */
+  /** Null for a deleted message. */
   readonly record: Buffer | null;
 }
 
 /**
- * The SQL condition for a list of message ids. The query searches the index of each partition, because messages are
- * partitioned by day and an id does not contain the day. The subquery hides the number of ids from the planner, so that
- * Postgres reuses one plan for all calls.
+ * The SQL condition for a list of message ids. The query searches the index of each day's partition, because an id does
+ * not tell on which day its message was sent. The subquery hides the number of ids from the planner, so that Postgres
+ * uses one plan for all calls.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
 
@@ -280,7 +280,10 @@ export function loadMessages(
   );
 }
 
-/** Returns the newest of these messages, up to a total size of `bytes`. Includes the message that exceeds this size. */
+/**
+ * Returns the newest of these messages, up to a total size of `bytes`. The message that exceeds this size is the last
+ * one returned.
+ */
 export function loadNewestMessages(
   sql: Sql,
   chat: number,
@@ -298,7 +301,7 @@ export function loadNewestMessages(
   );
 }
 
-/** Returns the newest message below `before` that is not deleted, or 0 if there is none. */
+/** Returns the id of the newest message below `before` that is not deleted, or 0 if there is none. */
 export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
   const [row] = await sql.query<{ message_id: number }>(
     `select message_id from messages
@@ -328,21 +331,20 @@ export async function loadHeads(
 export interface NewestHead {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The last assigned message id. Null in a chat without messages. */
+  /** The last message id that was assigned. Null if the chat has had no message. */
   readonly last_message_id: number | null;
   /** The first bytes of the newest message that is not deleted. Null if the chat has no such message. */
   readonly head: Buffer | null;
 }
 
 /**
- * How many days the search for the newest message of a chat goes back: first a few days, then more days, and then all
- * days.
+ * How many days back the search for a chat's newest message goes: first a few days, then a month, and finally all days.
  */
 const searched_days = [2, 30, undefined] as const;
 
 /**
- * Loads the newest message of each chat. Reads recent days first, because searching all partitions for each chat would
- * take long. Nearly all chats that people open have a message of the last days. Returns one row per chat, in any order.
+ * Loads the newest message of each chat. Searches recent days first, because nearly all chats that people open have a
+ * recent message, and searching all partitions for each chat would take long. Returns one row per chat, in any order.
  */
 export async function loadNewestHeads(
   sql: Sql,

@@ -8,9 +8,9 @@ import { loadStanding, noteService, type Who } from './events.js';
 export interface DetailsRow {
   readonly description: string;
   readonly photo: readonly StoredPicture[] | null;
-  /** Permissions that differ from the defaults, separated by commas. */
+  /** The permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** The codes of primary invite links, by the id of their creator. */
+  /** The codes of the primary invite links, by the id of the administrator who created the link. */
   readonly links: Readonly<Record<string, string>>;
   readonly version: number;
 }
@@ -31,8 +31,8 @@ export async function loadDetails(sql: Sql, chat: number): Promise<DetailsRow | 
 }
 
 /**
- * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat is
- * not changed. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
+ * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat
+ * stays unchanged. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
  */
 function changeInfo(
   db: Database,
@@ -77,8 +77,8 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo. If the given photo is null, removes the current photo. `shown` is the photo in the service message.
- * Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
+ * Sets the photo, or removes it if the given photo is null. `shown` is the photo in the service message. Errors:
+ * `chat_not_found`, `photo_not_allowed`, `chat_not_modified` if there is no photo to remove.
  */
 export const setPhoto = (
   db: Database,

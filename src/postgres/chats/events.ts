@@ -1,6 +1,6 @@
 /**
- * Holds SQL statements for events. An event is a change of a chat. After the commit, the chat's bots get an update
- * about the event, and the chat shows the event.
+ * Holds SQL statements for events. An event is a change in a chat that the chat's bots learn from an update, and that
+ * the chat may show as a service message. Both are sent after the change was committed.
  */
 import { fail } from '../../errors.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -9,13 +9,14 @@ import { noteStale, type Sql } from '../sql.js';
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
 /**
- * The status and rights of a member. If a restricted member leaves, the status is `left` and the rights stay restricted.
+ * A member's status and rights. If a restricted member leaves, the status becomes `left`, but the rights stay
+ * restricted.
  */
 export interface Standing {
   readonly status: MemberStatus;
   /** The rights of an administrator, or the permissions of a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
-  /** The end of a ban or restriction, Unix time in seconds. Null or absent if it never ends. */
+  /** When the ban or restriction ends, as Unix time in seconds. Null or absent if it never ends. */
   readonly until_date?: number | null;
   readonly custom_title?: string | null;
   readonly promoted_by?: number | null;
@@ -25,14 +26,14 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** Selects the columns so that an expired ban or restriction is left out. */
+/** Selects the columns of a `Standing`, without a ban or restriction that has expired. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Loads the status and rights of a member. Returns null for somebody who was never a member. */
+/** Loads a member's status and rights. Returns null for somebody who was never in the chat. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -62,13 +63,13 @@ export interface MemberEvent {
   readonly was: Standing;
   readonly became: Standing;
   /**
-   * The fields of a service message. In a field, the value `true` stands for the member. Null if there is no service
+   * The fields of the service message, in which the value `true` stands for the member. Null if there is no service
    * message.
    */
   readonly service: Readonly<Record<string, unknown>> | null;
-  /** The link by which the member joined or asked to join, or null for other changes. */
+  /** The invite link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;
-  /** The bots that may decide on a join request, or null for other changes. */
+  /** The bots that may decide on the join request, or null for other changes. */
   readonly request_bots: readonly number[] | null;
   /** Unix time in seconds. */
   readonly date: number;
@@ -79,8 +80,9 @@ export type Who = { readonly id: number; readonly is_bot: boolean };
 export const outside: Standing = { status: 'left', rights: {} };
 
 /**
- * Stores an event in the transaction of the change. That transaction holds the chat's lock, so event ids follow the
- * order of the changes. Error: `too_many_requests` if too many events of the chat are not yet posted.
+ * Stores an event in the transaction of the change. This transaction must hold the chat's lock, so that the order of
+ * event ids is the order of the changes. Error: `too_many_requests` if too many of the chat's events are not posted
+ * yet.
  */
 export async function noteEvent(
   sql: Sql,

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the permission to add people to chats, and for invitations. */
+/** Holds SQL statements that check who may add a person to a chat, and statements for invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -11,12 +11,12 @@ import { hasBlocked } from './people.js';
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
 /**
- * Records that `by` adds a person who does not know `by`. Returns false if the person or `by` has reached a daily
- * limit. The caller must have locked the person.
+ * Records that `by` adds a person who does not know `by`. Returns false if either of the two has reached a daily limit.
+ * The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Other additions by the same person wait for this lock. To avoid deadlocks, a transaction that holds this lock never
-  // waits for a lock that other transactions take before this lock.
+  // Makes other additions by `by` wait. To avoid deadlocks, a transaction that holds this lock never waits for a lock
+  // that other transactions take before this one.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -33,7 +33,7 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
 }
 
 /**
- * Returns whether `by` may add a person who is not in the chat now. Errors: `user_not_found` for a stranger without a
+ * Returns whether `by` may add a person who is not in the chat. Errors: `user_not_found` for a stranger without a
  * username, `cant_add_person` if the person has blocked `by`.
  */
 async function mayAdd(
@@ -48,7 +48,7 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Hides whether the person exists. Otherwise callers could try ids to find out which people exist.
+  // Does not tell whether such a person exists, so that callers cannot find out by trying ids.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (await hasBlocked(sql, user, by)) fail('cant_add_person');
   if (former === 'left' || policy === 'nobody') return false;
@@ -66,7 +66,7 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
   );
   if (Number(total) >= limits.invitations_per_user_max || Number(own) >= limits.invitations_per_inviter_max)
     fail('too_many_invitations');
-  // Renews an expired invitation. An open invitation stays as it is.
+  // Renews an expired invitation, but leaves an open one unchanged.
   await sql.query(
     `insert into chat_invitations as i (user_id, chat_id, by_id) values ($1, $2, $3)
      on conflict (user_id, chat_id) do update set by_id = $3, created_at = now() where not (${open.replaceAll(/(declined_at|created_at)/g, 'i.$1')})`,
@@ -75,9 +75,9 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 }
 
 /**
- * Adds a person to a chat, or changes the person's status in it. If `by` may not add the person, the person gets an
- * invitation and the function returns null. Errors: `user_not_found`, `cant_add_person`, `person_banned`,
- * `invitation_declined`, `too_many_invitations`, and the errors of `putMember`.
+ * Adds a person to a chat, or changes the status of a person who is in it. If `by` may not add the person, invites the
+ * person instead and returns null. Errors: `user_not_found`, `cant_add_person`, `person_banned`, `invitation_declined`,
+ * `too_many_invitations`, and those of `putMember`.
  */
 export function addPerson(
   db: Database,

@@ -10,7 +10,7 @@ export interface LinkSettings {
   readonly name: string | null;
   /** Unix time in seconds, or null for a link that does not expire. */
   readonly expire_date: number | null;
-  /** The maximum number of current members who joined by the link, or null for no maximum. */
+  /** How many current members may have joined by the link, or null for no maximum. */
   readonly member_limit: number | null;
   readonly creates_join_request: boolean;
 }
@@ -18,7 +18,7 @@ export interface LinkSettings {
 export interface InviteLinkRow extends EventLink {
   readonly id: number;
   readonly chat_id: number;
-  /** The number of current members who joined by the link. */
+  /** How many current members joined by the link. */
   readonly members: number;
 }
 
@@ -38,8 +38,8 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
 /**
- * Returns a valid invite link, or null. The join may still fail, because another person may take the link's last place
- * first.
+ * Returns the link if it can be used now, otherwise null. Joining may still fail, because another person may take the
+ * link's last place first.
  */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
@@ -66,7 +66,7 @@ export function asInviter<T>(
 const manage = <T>(db: Database, chat: number, by: number, change: (sql: Sql) => Promise<T>) =>
   asInviter(db, chat, by, 'invite_links_not_allowed', change);
 
-/** Revokes links. If the chat then has too many revoked links, deletes the oldest revoked links. */
+/** Revokes links. If the chat then has too many revoked links, deletes the oldest of them. */
 async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise<void> {
   await sql.run`update invite_links set revoked_at = now() where id = any(${ids}::bigint[])`;
   await sql.run`
@@ -75,7 +75,9 @@ async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise
       order by revoked_at desc, id desc limit ${limits.revoked_links_per_chat_max})`;
 }
 
-/** Revokes expired links if the chat has no room for another link. Error: `too_many_invite_links`. */
+/**
+ * If the chat cannot have another link, revokes its expired links. Error: `too_many_invite_links` if there are none.
+ */
 async function makeRoom(sql: Sql, chat: number): Promise<void> {
   const links = await sql.rows<{ id: number; ended: boolean }>`
     select l.id, ${ended} as ended from invite_links l where l.chat_id = ${chat} and l.revoked_at is null`;
@@ -107,7 +109,7 @@ export const createLink = (db: Database, chat: number, by: number, code: string,
       returning id`;
   });
 
-/** Adds a primary link. `getChat` reads the primary link from the copy of the chat's details. */
+/** Adds a primary link. `getChat` reads the primary link from the copy of the chat's details in Redis. */
 async function addPrimary(sql: Sql, chat: number, creator: number, code: string): Promise<number> {
   await makeRoom(sql, chat);
   const id = await sql.value<number>`
@@ -122,7 +124,7 @@ async function addPrimary(sql: Sql, chat: number, creator: number, code: string)
 }
 
 /**
- * Replaces the primary link of `by`. Returns the id of the new link. Errors: `chat_not_found`,
+ * Replaces the primary link of `by` and returns the id of the new link. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `too_many_invite_links`.
  */
 export const exportLink = (db: Database, chat: number, by: number, code: string) =>
@@ -135,8 +137,8 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
   });
 
 /**
- * Identifies a link. The creator of the link names it by its code. Other administrators with the right to invite name
- * it by its id.
+ * The name of a link in a call. The creator of a link names it by its code. Other administrators who may invite name it
+ * by its id.
  */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
@@ -176,8 +178,8 @@ export const editLink = (db: Database, chat: number, by: number, name: LinkName,
   });
 
 /**
- * Revokes a link and returns its id. A primary link is replaced by a new link with `code`. Errors: `chat_not_found`,
- * `invite_links_not_allowed`, `invite_link_expired`.
+ * Revokes a link and returns its id. If the link is primary, replaces it by a new primary link with `code`. Errors:
+ * `chat_not_found`, `invite_links_not_allowed`, `invite_link_expired`.
  */
 export const revokeLink = (db: Database, chat: number, by: number, name: LinkName, code: string) =>
   manage(db, chat, by, async (sql) => {

@@ -1,4 +1,4 @@
-/** Holds SQL statements for joining by an invite link, and for join requests. */
+/** Holds SQL statements for joining a chat by an invite link, and for join requests. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -16,7 +16,7 @@ async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise
   if (!active) fail(refusal);
 }
 
-/** Stores a join request, and an event for the bots that may decide on the request. A repeated call changes nothing. */
+/** Stores a join request, and an event for the bots that may decide on it. A repeated call changes nothing. */
 async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): Promise<void> {
   const { of_chat, of_user } = await sql.one<{ of_chat: number; of_user: number }>`
     select (select count(*) from join_requests where chat_id = ${chat} and user_id <> ${user})::int as of_chat,
@@ -35,14 +35,14 @@ async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): P
 
 export interface Joined {
   readonly chat_id: number;
-  /** The status is `member` for somebody who was in the chat before. */
+  /** `member` if the person was already in the chat. */
   readonly status: 'joined' | 'requested' | 'member';
 }
 
 /**
- * Makes a person a member through a link, or stores the person's join request. Errors: `invite_link_expired` for a
- * link that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`,
- * `unauthorized`.
+ * Makes a person a member through a link, or stores a join request if the link requires one. Errors:
+ * `invite_link_expired` for a link that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`,
+ * `too_many_join_requests`, `unauthorized`.
  */
 export function joinByLink(db: Database, code: string, user: number): Promise<Joined> {
   return db.transaction(async (sql) => {
@@ -51,8 +51,8 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
     await lockChat(sql, chat_id);
     const former = await loadStanding(sql, chat_id, user);
     if (former && isPresent(former.status)) return { chat_id, status: 'member' };
-    // Loads the link under the lock, so that only one person can take the last place and a revoked link is refused
-    // immediately.
+    // Loads the link under the chat's lock, so that only one person can take the last place, and so that a revoked link
+    // is refused immediately.
     const link = (await loadUsableLink(sql, code)) ?? fail('invite_link_expired');
     if (former?.status === 'kicked') fail('kicked_from_chat');
     await mustBeActive(sql, user, 'unauthorized');
@@ -67,7 +67,10 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
 
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Removes a join request and returns its link. Throws the errors of `decideRequest`. */
+/**
+ * Removes a join request and returns the id of its link, which is null if the link was deleted. Throws the errors of
+ * `decideRequest`.
+ */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -100,7 +103,7 @@ export const decideRequest = (
     const approved = decision === 'approve';
     const former = await loadStanding(sql, chat, user);
     if (former && isPresent(former.status)) fail('already_participant');
-    // Locks the person first, in the same order as when an account is deleted.
+    // Locks the person before the request, as the deletion of an account does.
     if (approved) await lockPerson(sql, user, missing);
     const id = await takeRequest(sql, chat, user, missing);
     if (!approved) return;
@@ -110,8 +113,8 @@ export const decideRequest = (
   });
 
 /**
- * Withdraws a person's request to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
- * `join_request_not_found`.
+ * Withdraws a person's request to join the chat to which a link leads. Errors: `invite_link_expired` for an unknown
+ * link, `join_request_not_found`.
  */
 export const withdrawRequest = (db: Database, code: string, user: number): Promise<void> =>
   db.transaction(async (sql) => {

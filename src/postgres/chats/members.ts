@@ -22,7 +22,7 @@ export type { Standing } from './events.js';
 
 const present = "status in ('creator', 'administrator', 'member', 'restricted')";
 
-/** Compares rights key by key, because jsonb does not keep the order of keys. */
+/** Compares the rights as sets, because jsonb does not keep the order of keys. */
 const sameRights = (a: Standing['rights'], b: Standing['rights']) => {
   const set = (rights: Standing['rights']) =>
     Object.keys(rights)
@@ -38,13 +38,13 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns the title of an administrator. The title stays until it is changed or the administrator is demoted. */
+/** Returns an administrator's title, which stays until it is changed or the administrator is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
+/** Keeps a member's restrictions when the member leaves, and applies them again when the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -52,7 +52,9 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** Returns the service message that a group shows when a member joins or leaves. Channels show no service message. */
+/**
+ * Returns the service message for a member who joins or leaves a group, otherwise null. Channels have no such message.
+ */
 function serviceOf(type: ChatRow['type'], was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
@@ -60,8 +62,8 @@ function serviceOf(type: ChatRow['type'], was: Standing, became: Standing): Memb
 }
 
 /**
- * Checks the limits on bots and administrators by counting, because even a large chat has only a few bots and
- * administrators. Errors: `too_many_chat_bots`, `too_many_administrators`.
+ * Checks the limits on bots and administrators. Counts them each time, because even a large chat has only a few.
+ * Returns the number of bots. Errors: `too_many_chat_bots`, `too_many_administrators`.
  */
 async function countFew(sql: Sql, chat: number): Promise<number> {
   const { bots, administrators } = await one<{ bots: number; administrators: number }>(
@@ -77,8 +79,8 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
 }
 
 /**
- * Checks the limit on banned members. At the limit, members whose ban has ended get the status `left` and no longer
- * count.
+ * Checks the limit on banned members. If it is reached, first sets members whose ban has ended to `left`, so that they
+ * no longer count. Error: `too_many_banned`.
  */
 async function countBanned(sql: Sql, chat: number): Promise<void> {
   const isFull = async () => {
@@ -98,7 +100,7 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Deletes a person's invitation, even a declined invitation, and the person's join request. */
+/** Deletes a person's invitation, even if it was declined, and the person's join request. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
@@ -107,8 +109,8 @@ export async function removeInvitation(sql: Sql, chat: number, user: number): Pr
 type JoinLink = EventLink & { readonly id: number };
 
 /**
- * Adds 1 to the member count of a link when a person joins through the link, and subtracts 1 when a member who joined
- * through the link leaves.
+ * Updates a link's member count. With `link`, the member joins through this link. Without it, the member leaves, and
+ * the count of the link through which the member joined decreases.
  */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
@@ -124,7 +126,7 @@ async function countByLink(sql: Sql, chat: number, member: number, link: JoinLin
 
 interface ChangeOptions {
   readonly silent?: boolean;
-  /** Whether to drop former restrictions. */
+  /** Whether the new status replaces earlier restrictions. */
   readonly exact?: boolean;
   readonly link?: JoinLink | null;
 }
@@ -137,12 +139,12 @@ export async function changeMember(
   by: number,
   { silent = false, exact = false, link = null }: ChangeOptions = {},
 ): Promise<MemberRow> {
-  // Locks a person who is added. A person whose account has ended can be removed from a chat, but not added.
+  // Locks a person who is added. If the account has ended, the person cannot be added, but can still be removed.
   if (!member.is_bot && isPresent(wanted.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
   const was = (await loadStanding(sql, chat, member.id)) ?? outside;
   const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // Refuses the status `left` for a person who was just removed. Otherwise the person could rejoin.
+  // Fails if the person has left or was banned, so that leaving a chat does not end a ban.
   if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
@@ -164,7 +166,7 @@ export async function changeMember(
     ],
   );
   const bots = await countFew(sql, chat);
-  // Changes the count by the difference. Counting all members would slow down large channels.
+  // Adds the difference instead of counting all members, which would be slow in large channels.
   const { type } = await one<Pick<ChatRow, 'type'>>(
     sql,
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
@@ -172,8 +174,7 @@ export async function changeMember(
   );
   if (!member.is_bot) {
     await joinList(sql, member.id);
-    // Deletes the invitation. A person who joined no longer needs it, and a person who was removed must not use it to
-    // return.
+    // A person who joined no longer needs an invitation, and a person who was removed must not use it to return.
     await removeInvitation(sql, chat, member.id);
   }
   await noteStale(sql, [
@@ -191,10 +192,9 @@ export async function changeMember(
 }
 
 /**
- * Fails if the person `by` is not allowed to change this member. Callers have already checked the copies in Redis, but
- * the copies may lack a change that was just committed. Only people with `can_restrict_members` may add a banned
- * person. Adding the person ends the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of
- * two people.
+ * Fails if the person `by` may not change this member. Callers have already checked the copies in Redis, but those may
+ * lack a change that was just committed. Only people with `can_restrict_members` may add a banned person, which ends
+ * the ban. Errors: `not_enough_rights`, `person_banned`, `chat_not_found` for a chat of two people.
  */
 export async function mayChange(
   sql: Sql,
@@ -216,7 +216,7 @@ export async function mayChange(
   }
 }
 
-/** Locks a chat, so that its members change one after another. Error: `chat_not_found`. */
+/** Locks a chat, so that its members are changed by one transaction at a time. Error: `chat_not_found`. */
 export async function lockChat(sql: Sql, chat: number): Promise<Pick<ChatRow, 'type' | 'permissions'>> {
   const [found] = await sql.query<Pick<ChatRow, 'type' | 'permissions'>>(
     'select type, permissions from chats where id = $1 for update',
@@ -249,8 +249,8 @@ export function putMember(
 }
 
 /**
- * Chooses a new creator of the chat: the first administrator who is a person. If no administrator is a person, the chat
- * has no creator. Returns the new creator or null. Returns false if `from` is not the creator.
+ * Makes the first administrator who is a person the new creator of the chat. If there is no such administrator, the
+ * chat has no creator. Returns the new creator or null. Returns false if `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -353,9 +353,9 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 }
 
 /**
- * Returns which of `people` share a group with `who`. Also returns a person who shares a channel with `who` if one of
- * these two people manages the channel. The query reads the chats of each person, because the number of these chats is
- * limited. It never reads the members of a chat. `offset 0` prevents the planner from reading members first.
+ * Returns those of `people` who share a group with `who`, or share a channel that one of the two manages. Reads only
+ * the chats of each person, whose number is limited, and never the members of a chat. `offset 0` prevents the planner
+ * from reading members first.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -11,18 +11,16 @@ interface Change {
   readonly member: Who;
 }
 
-/**
- * Rejects changes to the rights of the creator, and of any administrator whom the acting member (`by`) did not promote.
- */
+/** Fails if the member is the creator, or an administrator whom the acting member (`by`) did not promote. */
 function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
   if (was.status === 'creator') fail('cant_remove_owner');
   if (was.status === 'administrator' && was.promoted_by !== by.id) fail(refusal);
 }
 
 /**
- * Runs `change` on a member under the chat's lock. `change` gets the member's current status and rights, or null for
- * somebody who was never a member. If `change` returns null, the member stays unchanged. Fails if `by` lacks the right.
- * Returns whether the member was changed.
+ * Changes a member under the chat's lock to the status and rights that `decide` returns. `decide` gets the member's
+ * present status and rights, or null for somebody who was never a member. If `decide` returns null, the member stays
+ * unchanged. Fails if `by` lacks the right. Returns whether the member was changed.
  */
 function moderate(
   db: Database,
@@ -50,15 +48,17 @@ export const ban = (db: Database, change: Change, until_date: number | null): Pr
     if (change.member.id === change.by.id) fail('cant_restrict_self');
     if (was) mustBeBelow(was, change.by, 'member_is_administrator');
     if (was?.status === 'kicked' && (was.until_date ?? null) === until_date) {
-      // Deletes invitations even if the person is already banned, because somebody may have sent an invitation since
-      // then.
+      // The person may have been invited since the ban.
       await removeInvitation(sql, change.chat, change.member.id);
       return null;
     }
     return { status: 'kicked', rights: {}, until_date };
   });
 
-/** Ends a ban. A current member is removed unless `onlyIfBanned` is true. */
+/**
+ * Ends a ban. With `onlyIfBanned`, does not change a current member. Without it, removes a current member from the
+ * chat.
+ */
 export const unban = (db: Database, change: Change, onlyIfBanned: boolean): Promise<boolean> =>
   moderate(db, change, 'can_restrict_members', 'cant_restrict', async (_, was) => {
     if (change.member.id === change.by.id) fail('cant_restrict_self');
@@ -67,7 +67,7 @@ export const unban = (db: Database, change: Change, onlyIfBanned: boolean): Prom
     return was.status === 'left' && Object.keys(was.rights).length === 0 ? null : outside;
   });
 
-/** Restricts a member of a group, or a person who left it. If the restrictions are null, lifts all restrictions. */
+/** Restricts a member of a group, or a person who left it. If `rights` is null, lifts all restrictions. */
 export const restrict = (
   db: Database,
   change: Change,
@@ -85,7 +85,7 @@ export const restrict = (
 
 /**
  * Makes a member an administrator with exactly these rights. If the rights are null, makes the member an ordinary
- * member.
+ * member again.
  */
 export const promote = (
   db: Database,

@@ -15,7 +15,7 @@ export const loadPersonChat = async (sql: Sql, user: number, other: number): Pro
 export const hasBlocked = (sql: Sql, user: number, other: number): Promise<boolean> => sql.some`
   select 1 from person_blocks where user_id = ${user} and blocked_id = ${other}`;
 
-/** Fails with a wait that ends when the oldest of the counted chats is a day old. */
+/** Fails with a wait until the oldest of the counted chats is a day old. */
 function waitForDay(oldest: number, now: number): never {
   return fail('too_many_requests', { retry_after: Math.max(1, oldest + 24 * 3_600 - now) });
 }
@@ -69,7 +69,8 @@ export async function openPersonChat(
   const made = await db.value<number>`select -nextval('ids') as id`;
   const incarnation = await incarnationOf(made);
   return db.transaction(async (sql) => {
-    // Locks the person with the smaller id first. Two people who open their chat at the same moment cannot deadlock.
+    // Locks the person with the smaller id first, so that two people who open their chat at the same moment cannot
+    // deadlock.
     for (const id of [Math.min(opener, peer), Math.max(opener, peer)])
       await lockPerson(sql, id, id === opener ? 'unauthorized' : 'user_not_found');
     const open = await loadPersonChat(sql, opener, peer);
@@ -95,8 +96,8 @@ export async function openPersonChat(
 }
 
 /**
- * Blocks or unblocks a person. Returns the chat of the two people, or null if the two people have no chat. A repeated
- * call also returns the chat, because the copy of the chat may not have been refreshed after the first call. Errors:
+ * Blocks or unblocks a person. Returns the chat of the two people, or null if they have none. If nothing changes,
+ * returns the chat too, because its copy in Redis may not have been refreshed after the earlier change. Errors:
  * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
  */
 export function setPersonBlocked(

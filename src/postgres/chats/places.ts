@@ -1,4 +1,4 @@
-/** Holds SQL statements for the chats that people have pinned in their list or archived. */
+/** Holds SQL statements for the chats that a person has archived or pinned in the chat list. */
 import { fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { type Database, fragment, type Sql } from '../sql.js';
@@ -6,9 +6,9 @@ import { present } from './chats.js';
 
 export interface PlaceRow {
   readonly chat_id: number;
-  /** The number that orders pinned chats, greatest first. Null for an archived chat. */
+  /** The rank of a pinned chat; the chat with the greatest number comes first. Null for an archived chat. */
   readonly pin: number | null;
-  /** The newest message when the chat was archived. Null for a pinned chat. */
+  /** The id of the chat's newest message at the time of archiving. Null for a pinned chat. */
   readonly archived_through: number | null;
   readonly muted: boolean;
 }
@@ -18,14 +18,14 @@ const isMuted = fragment(
     and (m.until is null or m.until > now()))`,
 );
 
-/** Loads the places of the given chats, or of all chats if `chats` is null. */
+/** Loads which of the given chats are pinned or archived. If `chats` is null, loads all pinned and archived chats. */
 export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | null) => sql.rows<PlaceRow>`
   select chat_id, pin, archived_through, ${isMuted} as muted from chat_places p
   where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
 
 /**
  * Removes the rows of chats that are no longer in the person's list. The limit on the list thus also limits the rows.
- * Reads the list in Postgres, because the copy in Redis may lack a chat that the person has just joined and pinned.
+ * Reads the list from Postgres, because its copy in Redis may lack a chat that the person has just joined and pinned.
  */
 async function dropOthers(sql: Sql, user: number): Promise<void> {
   await lockPerson(sql, user);
@@ -37,7 +37,7 @@ async function dropOthers(sql: Sql, user: number): Promise<void> {
 }
 
 /**
- * Pins a chat above the other pinned chats. If the chat is already pinned, it keeps its place. Error:
+ * Pins a chat above the other pinned chats. A chat that is already pinned keeps its rank. Error:
  * `too_many_pinned_chats` if the person has already pinned `max` chats.
  */
 export const pinInList = (db: Database, user: number, chat: number, max: number): Promise<void> =>
@@ -53,7 +53,7 @@ export const pinInList = (db: Database, user: number, chat: number, max: number)
       on conflict (user_id, chat_id) do update set pin = excluded.pin, archived_through = null`;
   });
 
-/** Archives a chat up to its newest message. Unpins the chat. */
+/** Archives a chat up to its newest message, and unpins it. */
 export const putInArchive = (db: Database, user: number, chat: number, newest: number): Promise<void> =>
   db.transaction(async (sql) => {
     await dropOthers(sql, user);
@@ -69,8 +69,9 @@ export const takeFromArchive = (sql: Sql, user: number, chat: number) => sql.run
   delete from chat_places where user_id = ${user} and chat_id = ${chat} and archived_through is not null`;
 
 /**
- * Ensures that muting or unmuting a chat does not move the chat into or out of the archive. Call this before the mute
- * changes. After the change, messages newer than `archived_through` count differently.
+ * Keeps a chat from moving into or out of the archive when it is muted or unmuted. Call this before the change.
+ * `newest` is the chat's newest message. A message newer than `archived_through` takes a chat out of the archive,
+ * unless the chat is muted.
  */
 export const settleArchive = (sql: Sql, user: number, chat: number, newest: number) => sql.run`
   with passed as (

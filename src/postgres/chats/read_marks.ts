@@ -12,8 +12,8 @@ export async function loadReadMarks(
 }
 
 /**
- * Sets the read mark. Never moves it back, because two windows of one person may report in the wrong order. Returns
- * whether the mark moved.
+ * Moves the read mark forward. Never moves it back, because two of the person's windows may report in the wrong order.
+ * Returns whether the mark moved.
  */
 export const setReadMark = (sql: Sql, user: number, chat: number, message: number) => sql.some`
   insert into read_marks as present (user_id, chat_id, message_id) values (${user}, ${chat}, ${message})

@@ -1,4 +1,4 @@
-/** Holds SQL statements for scheduled posts of channels (decision 0087). */
+/** Holds SQL statements for scheduled posts in channels (decision 0087). */
 import { fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { lockPerson } from '../accounts/users.js';
@@ -15,13 +15,15 @@ export interface ScheduledPostRow {
   readonly content: Buffer;
   /** Unix time in seconds. */
   readonly publish_at: number;
-  /** The name of the error with which the publication was refused. */
+  /** The name of the error that prevented the publication. Null if the post is still scheduled. */
   readonly failure: string | null;
 }
 
 export interface ScheduledContent {
   readonly content: Buffer;
-  /** Keys of the uploaded files. The files are removed with the post, unless the post was published. */
+  /**
+   * The keys of the uploaded files. The files are removed together with the scheduled post, unless it was published.
+   */
   readonly files: readonly string[];
 }
 
@@ -33,19 +35,20 @@ export interface ClaimedPost extends ScheduledPostRow {
 
 const columns = fragment(`id, chat_id, user_id, content, ${seconds('publish_at')} as publish_at, failure`);
 /**
- * Whether no attempt is running. If a process dies during an attempt, the attempt counts as running until the next
- * attempt has ended.
+ * Whether no attempt to publish the post is running. If a process dies during an attempt, the attempt counts as running
+ * until the next attempt has ended.
  */
 const isIdle = fragment('tried_at is null');
 
-/** Whether the author of a post may still post in its channel. */
+/** Whether a post's author may still post in the channel. */
 const mayPost = fragment(`exists (
   select from chat_members m where m.chat_id = p.chat_id and m.member_id = p.user_id and (m.status = 'creator'
     or m.status = 'administrator' and m.rights @> '{"can_post_messages": true}'))`);
 
 /**
- * Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. Posts of former
- * authors do not count for the channel, because nobody else can see or delete them.
+ * Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. Posts of people
+ * who may no longer post in the channel do not count for the channel, because only their authors can see and delete
+ * them.
  */
 async function checkRoom(sql: Sql, chat: number, author: number, bytes: number, except = 0): Promise<void> {
   const totals = await sql.one<{ in_chat: number; chat_bytes: number; own: number; own_bytes: number }>`
@@ -114,7 +117,7 @@ export const changeScheduled = (
   { content, at }: ScheduledChange,
 ): Promise<boolean> =>
   db.transaction(async (sql) => {
-    // Finds the author's own post first, so that the answer does not reveal whether a private channel exists.
+    // Looks for the author's own post first, so that the error does not reveal whether a private channel exists.
     await lockScheduled(sql, chat, author, id);
     await lockChat(sql, chat);
     await lockPerson(sql, author);
@@ -138,7 +141,8 @@ export const deleteScheduled = (db: Database, chat: number, author: number, id: 
   });
 
 /**
- * Deletes all posts of a person. The file of a post that is being published is kept, because the message may exist.
+ * Deletes all scheduled posts of a person. Keeps the files of a post that is being published, because the message may
+ * exist.
  */
 export async function deleteScheduledBy(sql: Sql, author: number): Promise<void> {
   const files = await sql.column<string>`
@@ -155,7 +159,7 @@ export const loadScheduled = (sql: Sql, chat: number, author: number, after: num
 export const loadScheduledPost = (sql: Sql, author: number, id: number) => sql.first<ScheduledPostRow>`
   select ${columns} from scheduled_posts where id = ${id} and user_id = ${author}`;
 
-/** Loads the posts that a person has scheduled in all channels. */
+/** Loads the scheduled posts of a person in all channels. */
 export const loadScheduledBy = (sql: Sql, author: number, after: number, limit: number) =>
   sql.rows<ScheduledPostRow>`
     select ${columns} from scheduled_posts where user_id = ${author} and id > ${after} order by id limit ${limit}`;
@@ -165,20 +169,22 @@ const claimed = fragment(
   `${columns}, seed::text as seed, floor(extract(epoch from now() - tried_at) * 1000)::bigint as tried_ms`,
 );
 
-/** Returns the time in ms until the first post or the first claim is due. Null if nothing is scheduled. */
+/** Returns the time in ms until the next post is due or the next claim ends. Null if nothing is scheduled. */
 export const untilScheduledDue = (sql: Sql) => sql.value<number | null>`
   select ceil(extract(epoch from min(next_at) - now()) * 1000)::bigint from scheduled_posts`;
 
-/** Claims, for `forMs`, due posts that no other process is publishing. */
+/** Claims due posts for `forMs`, except those that another process has claimed. */
 export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<ClaimedPost>`
   update scheduled_posts set ${claim}, next_at = now() + ${forMs}::bigint * interval '1 millisecond'
   where id in (
     select id from scheduled_posts where next_at <= now() order by next_at limit ${limit} for update skip locked)
   returning ${claimed}`;
 
-/** Claims one post for `forMs`, whatever its time. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+/**
+ * Claims one post for `forMs`, even if it is not due. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`.
+ */
 export async function claimOne(db: Database, chat: number, author: number, id: number, forMs: number) {
-  // Encodes the content as text, because the results of transactions are stored as JSON.
+  // Encodes the content as text, because `db` may store the result of the transaction as JSON.
   const post = await db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
     const row = await sql.one<ClaimedPost>`
@@ -194,19 +200,19 @@ export const deletePublished = (sql: Sql, id: number) => sql.run`
   delete from scheduled_posts where id = ${id}`;
 
 /**
- * Records why a post was not published. The post is not tried again until its author changes it. If the outcome is
- * unknown, a message may use the files. The files are then no longer removed with the post.
+ * Records why a post was not published. The post is not tried again until its author changes it. If it is unknown
+ * whether the post was published, its files are no longer removed with it, because a message may use them.
  */
 export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
   update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity',
     files = case when ${failure}::text = 'publication_unknown' then '{}' else files end
   where id = ${id} and tried_at is not null`;
 
-/** If an attempt to publish a post early was refused, schedules the post for its original time again. */
+/** Schedules a post for its original time again, after an attempt to publish it early was refused. */
 export const putBack = (sql: Sql, id: number) => sql.run`
   update scheduled_posts set tried_at = null, next_at = publish_at where id = ${id} and tried_at is not null`;
 
-/** Deletes failed posts that are older than `ageMs`. */
+/** Deletes failed posts whose planned time was more than `ageMs` ago. Returns how many files became unused. */
 export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> =>
   db.transaction(async (sql) => {
     const files = await sql.column<string>`
@@ -219,8 +225,9 @@ export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> 
   });
 
 /**
- * Deletes the posts of deleted accounts. A node of a version without scheduled posts leaves such posts when it deletes
- * an account. Keeps the same files as `deleteScheduledBy`.
+ * Deletes the scheduled posts of deleted accounts. Such posts are left if an older version, which does not know
+ * scheduled posts, deletes the account. Keeps the same files as `deleteScheduledBy`. Returns how many files became
+ * unused.
  */
 export const deleteOfDeleted = (db: Database): Promise<number> =>
   db.transaction(async (sql) => {
