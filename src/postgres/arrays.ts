@@ -1,6 +1,6 @@
 /**
- * Encodes arrays as binary parameters. By default, `pg` uses the text form, which doubles the size of a record. The
- * text form caused most of the flusher's CPU time per batch.
+ * Encodes arrays as binary parameters. By default, `pg` encodes them as text, which doubles the size of a record and
+ * took most of the flusher's CPU time per batch.
  */
 
 const bigintOid = 20;
@@ -16,7 +16,7 @@ function writeHead(buffer: Buffer, length: number, oid: number, nullable: boolea
   buffer.writeInt32BE(1, 16);
 }
 
-/** Encodes integers as a binary array. The integers must be exact, with absolute values below 2^53. */
+/** Encodes integers as a binary array. Their absolute values must be below 2^53. */
 export function bigintArray(values: readonly number[]): Buffer {
   const buffer = Buffer.allocUnsafe(values.length === 0 ? 12 : headBytes + values.length * 12);
   writeHead(buffer, values.length, bigintOid, false);

@@ -1,5 +1,5 @@
 /**
- * Copies whole tables out of a database, or into an empty database. The copies out of a database all show the same
+ * Copies whole tables out of a database, or into an empty database. All tables that are copied out show the same
  * moment.
  */
 import type { Readable, Writable } from 'node:stream';
@@ -15,14 +15,14 @@ export interface TableShape {
 export interface SequenceState {
   readonly name: string;
   readonly last: string;
-  /** Whether the sequence has already returned `last`. */
+  /** Whether the sequence has already returned the value `last`. */
   readonly called: boolean;
 }
 
-/** All tables at the moment when the snapshot was opened, without later writes. */
+/** The content of all tables at the moment when the snapshot was opened. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** These tables are not copied, because the migration runner and running nodes fill them. */
+/** The tables that are not copied, because the migration runner and running nodes fill them. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -36,7 +36,7 @@ const shapes = `select c.relname as name, array_agg(a.attname::text order by a.a
 const references = `select k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent
   from pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid and k.connamespace = 'public'::regnamespace`;
 
-/** Sorts tables so that each table follows the tables it references. Throws when references form a cycle. */
+/** Sorts tables so that each one follows the tables that it references. Throws if the references form a cycle. */
 function ordered(
   tables: readonly TableShape[],
   links: readonly { readonly child: string; readonly parent: string }[],
@@ -62,7 +62,7 @@ export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** Returns the tables, each after the tables that it references. */
+    /** Returns the tables, each after those that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
@@ -97,7 +97,7 @@ export async function openSnapshot(url: string) {
       await pipeline([out, ...to]);
       return out.rowCount ?? 0;
     },
-    // Closes the connection without a commit, because the transaction only reads.
+    // Closes the connection without a commit, because the transaction has only read.
     close: (): Promise<void> => client.end(),
   };
 }
@@ -120,8 +120,8 @@ export interface TableSource extends TableShape {
 }
 
 /**
- * In one transaction, replaces the content of these tables, in the given order, and the state of sequences. Throws the
- * errors of Postgres. Also throws if a table received an unexpected number of rows. An error leaves the database
+ * Replaces the content of these tables, in the given order, and the state of the sequences, in one transaction. Throws
+ * the errors of Postgres. Also throws if a table received an unexpected number of rows. After an error, the database is
  * unchanged.
  */
 export async function copyIn(

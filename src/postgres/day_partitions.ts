@@ -1,9 +1,12 @@
 /**
  * Maintains the tables that are partitioned by day (UTC). Creates partitions some days ahead. Drops a partition once
- * all its rows have passed their maximum age. Rows of a day without a partition go into the default partition, and are
- * deleted there one by one. A day that already has rows in the default partition never gets its own partition, because
- * these rows would have to be moved. Several processes may run this maintenance at the same time. One process changes a
- * table, and the others find the work done. If a lock is not available in time, the work is retried later.
+ * all its rows have passed their maximum age.
+ *
+ * A row whose day has no partition goes into the default partition, and is deleted there individually. A day that
+ * already has rows in the default partition never gets its own partition, because those rows would have to be moved.
+ *
+ * Several processes may run this maintenance at the same time. Only one of them changes a table, and the others find
+ * the work done. If a lock is not available in time, the work is repeated later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
@@ -22,17 +25,17 @@ export const failuresByDay: ByDay = { table: 'delivery_failures', column: 'at', 
 
 export const keptByDay: ByDay = { table: 'kept_updates', column: 'at', days: 1 };
 
-/** The number of partitions into which MESSAGE_DAYS is divided. */
+/** MESSAGE_DAYS is divided into this many partitions. */
 const message_partitions = 10;
 /**
- * The days per partition if messages are kept forever. With this length, the number of partitions stays small even
- * after decades. The partitions are also short enough if MESSAGE_DAYS is set later.
+ * The days per partition if messages are kept forever. Even after decades, there are then only a few partitions. The
+ * partitions are also short enough if MESSAGE_DAYS is set later.
  */
 const message_days_unbounded = 180;
 
 /**
- * Returns the partitioning of messages. Each partition covers a tenth of MESSAGE_DAYS, so a message is kept for at most
- * a tenth longer than MESSAGE_DAYS.
+ * Returns how messages are partitioned. Each partition covers a tenth of MESSAGE_DAYS, so a message is deleted at most
+ * a tenth of MESSAGE_DAYS too late.
  */
 export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   table: 'messages',
@@ -40,10 +43,13 @@ export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** A partition other than the default partition. Its bounds are in days since 1970. */
+/**
+ * A partition other than the default partition. Contains the days from `from` up to but not including `to`, in days
+ * since 1970.
+ */
 export interface Span {
   readonly name: string;
-  /** The first day. -Infinity for the partition with rows from before the table was partitioned. */
+  /** The first day. -Infinity for the partition that contains the rows from before the table was partitioned. */
   readonly from: number;
   readonly to: number;
 }
@@ -57,8 +63,8 @@ const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
 /**
- * Returns the name of a partition. The name contains the partition's first day. The name of a message partition also
- * contains the day after its last day, because message partitions differ in length.
+ * Returns the name of a partition. The name contains the first day. The name of a message partition also contains the
+ * day after the last day, because message partitions differ in length.
  */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
@@ -94,8 +100,8 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
 /**
- * Takes a lock and runs `work`. Returns false without running `work` if `wanted` shows that another process has already
- * done the work. The wait for the lock is limited.
+ * Runs `work` under a lock. Returns false without running `work` if `wanted` returns false, because another process has
+ * done the work meanwhile. The wait for the lock is limited.
  */
 function alone(
   pool: Pool,
@@ -110,10 +116,13 @@ function alone(
   });
 }
 
-/** Creates a partition. Returns false if the partition exists, or if the default partition has rows of these days. */
+/**
+ * Creates a partition. Returns false if a partition has these days already, or if the default partition has rows of
+ * these days.
+ */
 function make(pool: Pool, { table, column }: ByDay, first: number, next: number): Promise<boolean> {
   const name = nameOf(table, first, next);
-  // Names the time zone explicitly. Otherwise Postgres would interpret the timestamp in the session's time zone.
+  // Names the time zone explicitly, because Postgres would otherwise use the session's time zone.
   const [from, to] = [first, next].map((day) => `${dateOf(day)}${column === 'at' ? ' 00:00+00' : ''}`);
   return alone(
     pool,
@@ -125,7 +134,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
         `select from ${table}_default where ${column} >= '${from}' and ${column} < '${to}' limit 1`,
       );
       if ((await tx.query(strays)).count > 0) return false;
-      // Creates a table and attaches it. Creating a partition directly would take a stronger lock.
+      // Creates a table and then attaches it, because creating a partition directly takes a stronger lock.
       const room = table === 'messages' ? 'with (fillfactor = 90)' : '';
       await tx.query(
         statement(`make_${name}`, `create table ${name} (like ${table} including defaults) ${room}`),
@@ -142,8 +151,8 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 }
 
 /**
- * Returns `held` if a lock was not available in time. Returns false if the default partition has received a row of
- * these days. Such a row stays in the default partition.
+ * Returns the result of `work`, or `held` if a lock was not available in time. Returns false if Postgres refuses the
+ * new partition, because the default partition has just received a row of these days.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -157,8 +166,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Returns whether rows of this table are being moved to this database. The partition of these rows must stay until the
- * move is done, because the posts and pins of the messages are erased only then.
+ * Selects a row if rows of this table are being moved to this database. A partition that contains such rows must stay
+ * until the move is over, because only then the posts and pins of the messages are erased.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -168,7 +177,7 @@ const isReceiving = (table: ByDay['table']) =>
 
 /**
  * Drops a partition with all its rows. Returns false if the partition does not exist, if another session has locked it,
- * or if rows are being moved to this database. In the last two cases a later call can succeed.
+ * or if rows are being moved to this database. In the last two cases, a later call can succeed.
  */
 export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span): Promise<boolean> =>
   (await unlessHeld(
@@ -177,7 +186,7 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
       table,
       (spans) => spans.some((span) => span.name === name),
       async (tx) => {
-        // While this lock is held, no copy of rows can begin.
+        // While this lock is held, no move of rows into the table can begin.
         await tx.query(statement(`lock_${table}`, `lock table only ${table} in access exclusive mode`));
         if ((await tx.query(isReceiving(table))).count > 0) return false;
         await tx.query(statement(`drop_${name}`, `drop table ${name}`));
@@ -196,8 +205,8 @@ function aheadIn({ now, spans }: Spans): number {
 }
 
 /**
- * Counts how many consecutive days after today have their own partition. The result is below `days_ahead` if partitions
- * could not be created.
+ * Counts how many consecutive days after today have their own partition. The result is less than `days_ahead` if
+ * partitions could not be created.
  */
 export async function daysAhead(
   sql: Queryable,
@@ -206,19 +215,22 @@ export async function daysAhead(
   return aheadIn(await readSpans(sql, table));
 }
 
-/** Flushers drop an expired partition within a minute. A partition is overdue if it is still there after this time. */
+/**
+ * How long a partition may exist after all its rows have expired, before it counts as overdue. Flushers normally drop
+ * it within a minute.
+ */
 const drop_ms_max = 3_600_000;
 
 export interface DaysState {
   /** Whether today has its own partition. */
   readonly today: boolean;
-  /** The result of `daysAhead`. */
+  /** How many days after today have their own partition (see `daysAhead`). */
   readonly ahead: number;
-  /** The number of partitions in which all rows exceeded the maximum age at least an hour ago. */
+  /** The number of partitions whose rows have all been expired for at least an hour. */
   readonly overdue: number;
 }
 
-/** Checks the partitions of a table. Its rows are kept for `ageMs`. */
+/** Checks the partitions of a table whose rows are kept for `ageMs`. */
 export async function loadDaysState(
   sql: Queryable,
   table: Pick<ByDay, 'table'>,
@@ -234,8 +246,8 @@ export async function loadDaysState(
 }
 
 /**
- * The partitions that were created and dropped, and the number of future days that have no partition because another
- * session locked the table.
+ * How many partitions were created and dropped, and how many could not be created because another session had locked
+ * the table.
  */
 export interface KeptDays {
   readonly made: number;
@@ -262,7 +274,7 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // Continues with the next day, because the default partition may have rows of only this day.
+    // After a refusal, tries the next day, because the default partition may have rows of only this day.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

@@ -1,4 +1,4 @@
-/** Records the Redis that the nodes of an installation use. */
+/** Records which Redis the nodes of an installation use. */
 import { postgresLimits as limits } from './limits.js';
 import type { Queryable } from './pool.js';
 import { fragment, plainSql } from './sql.js';
@@ -7,7 +7,7 @@ export interface PostgresIdentity {
   readonly id: string;
   /** How often the installation has started with an empty Redis, or 0 before the first time. */
   readonly generation: number;
-  /** Whether requests to external receivers are held until an operator ends the hold. */
+  /** Whether requests to external receivers are held back until an operator releases them. */
   readonly held: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface OtherNode {
   readonly away: boolean;
 }
 
-/** The history of the Postgres that was in use when partition 0 was last opened. */
+/** Which Redis run opened partition 0 last, as this Postgres knows it. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;
@@ -33,12 +33,15 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Counts the roles that reported recently. Includes roles that were killed after their last report. */
+/** Counts the roles that reported recently, including roles that were killed after their last report. */
 export const countNodes = (on: Queryable) => plainSql(on).value<number>`
   select count(*)::int from redis_nodes
   where seen_at > now() - ${limits.redis_node_age_ms_max}::int * interval '1 ms'`;
 
-/** Loads and locks the identity. Other changes of the generation wait until the transaction ends. */
+/**
+ * Loads the identity and locks it until the transaction ends, so that no other transaction changes the generation
+ * meanwhile.
+ */
 export async function lockIdentity(tx: Queryable, node: string) {
   const sql = plainSql(tx);
   await sql.run`select 1 from installation where name = 'REDIS_GENERATION' for update`;

@@ -1,7 +1,7 @@
 /**
  * Updates a database to the schema of this program. Migrations are numbered SQL files. Each file is applied once, in
- * one transaction. If a migration begins with `-- serves 0014`, programs of schema 14 and later can still use the
- * database. Without such a line, only programs that contain the file can use it.
+ * one transaction. If a file begins with `-- serves 0014`, programs of schema 14 and later can still use the database
+ * after this migration. Without this line, only programs that contain the file can.
  */
 
 import { createHash } from 'node:crypto';
@@ -23,13 +23,13 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** Programs of this schema version or a later version work with the present schema. */
+  /** The lowest schema version whose programs can use the present schema. */
   readonly serves: number;
 }
 
 /**
- * The error of a database that the program cannot use: the database is newer than the program, one of its migrations
- * was changed, or its server is too old.
+ * The error that this program cannot use the database, because the database is newer than the program, one of its
+ * applied migrations differs, or its server is too old.
  */
 export class SchemaError extends Error {}
 
@@ -76,15 +76,15 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
 }
 
 /**
- * Limits the wait for a table lock, because a session that waits for the lock blocks all later sessions. After a
- * timeout, the migration is retried.
+ * Limits the wait for a table lock, because all later sessions wait behind a session that waits for the lock. After a
+ * timeout, the migration is tried again.
  */
 const lockTimeout = '1s';
 const lockTriesMax = 60;
 const lockPauseMs = 500;
 
 /**
- * Runs `work` in a transaction under an advisory lock. The lock belongs to the transaction, because a session lock
+ * Runs `work` in a transaction under an advisory lock. The lock belongs to the transaction, because a session's lock
  * would not work through a pooler.
  */
 async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
@@ -101,7 +101,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Applies a migration file. Returns false if another program has already applied the file. */
+/** Applies a migration file. Returns false if another program has already applied it. */
 async function apply(client: pg.Client, migration: Migration, time: Time): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -144,10 +144,10 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
 const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies missing migrations and returns the schema version. Several programs may start at the same time, because each
- * file is applied by only one of them. `log` is called for each file. Files after `upTo` are not applied. Errors:
- * SchemaError if an applied file has changed or the database is newer than this program. Also throws any error of
- * Postgres in a file. The changes of this file are then rolled back.
+ * Applies the missing migrations, up to and including `upTo`, and returns the schema version. Several programs may
+ * start at the same time, because each file is applied by only one of them. Calls `log` for each file. Throws a
+ * SchemaError if an applied file has changed or the database is newer than this program. Also throws any error that
+ * Postgres reports for a file, after rolling back the changes of this file.
  */
 export async function migrate(
   url: string,
@@ -181,7 +181,7 @@ interface DatabaseState {
   readonly server: string;
   readonly pooled: boolean;
   readonly applied: number;
-  /** Programs of this schema version or a later version work with the database. */
+  /** The lowest schema version whose programs can use the database. */
   readonly serves: number;
 }
 
@@ -196,11 +196,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // Behind a pooler, the two process ids differ, because a pooler sends its own process id at the start of the
-    // session.
+    // Behind a pooler, the two process ids differ, because a pooler sends its own id at the start of the session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // A migration without a value in `serves` supports only programs that contain this migration.
+    // If the column `serves` of a migration is null, only programs that contain this migration can use the database.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };
@@ -213,8 +212,8 @@ async function databaseState(url: string): Promise<DatabaseState> {
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * Returns why a program of this schema cannot use the database, or null if it can. Throws if the database is
- * unreachable.
+ * Returns the reason why a program of schema version `wanted` cannot use the database, or null if it can. Throws if the
+ * database is unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);

@@ -1,6 +1,4 @@
-/**
- * Manages connections to Postgres: prepared statements, transactions with retries, and the classification of errors.
- */
+/** Manages connections to Postgres: prepares statements, repeats failed transactions, and classifies errors. */
 
 import pg from 'pg';
 import { ApiError } from '../errors.js';
@@ -10,7 +8,7 @@ import { systemTime, type Time } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
 import { arePrepared, runPrepared } from './prepared_batch.js';
 
-/** A statement that each connection prepares once. A name must always stand for the same text. */
+/** A statement that each connection prepares once. The same name must always stand for the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -36,13 +34,15 @@ export interface Transaction extends Queryable {
 }
 
 /**
- * The cause of an error with which the guard refuses a server. With any other cause, the server could not be checked.
+ * The cause of the error with which a guard refuses a server. If an error has any other cause, the server could not be
+ * checked.
  */
 export class RefusedServer extends Error {}
 
 export interface Guard {
   /**
-   * Returns the name of a connection's server. If that server must not be used now, throws the error for the caller.
+   * Returns the name of the server to which the connection leads. Throws an error for the caller if this server must
+   * not be used now.
    */
   admit(connection: Queryable): Promise<string>;
 }
@@ -55,25 +55,22 @@ export interface Call {
 export interface Pool extends Queryable {
   /**
    * Runs `fn` in one transaction. If Postgres aborts the transaction because of a deadlock or serialisation failure,
-   * `fn` runs again from the start, up to 8 times. `fn` must therefore have no effect outside the database. If the
-   * connection is lost during the commit, the error does not show whether the commit succeeded. A transaction that must
-   * not be applied twice therefore needs to write a row that records it.
+   * runs `fn` again from the start, up to 8 times. `fn` must therefore have no effect outside the database. If the
+   * connection is lost during the commit, the error does not say whether the commit succeeded. A transaction that must
+   * not be applied twice therefore needs to write a row from which the caller can tell.
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs statements in one transaction and one round trip, with the same retries as `transaction`. No statement may
-   * depend on the results of another statement. `last` creates the last statement from the server name that the guard
-   * returned. Returns the rows of the last statement. If a statement fails, throws the first error and leaves the
-   * database unchanged.
+   * Runs statements in one transaction and one round trip, and repeats it as `transaction` does. No statement may
+   * depend on the results of another one. `last` gets the server's name from the guard and creates the last statement.
+   * Returns the rows of the last statement. If a statement fails, throws the first error and leaves the database
+   * unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
     last?: (server: string) => Call,
   ): Promise<R[]>;
-  /**
-   * Makes the guard check all open connections again, because a pooler may have moved the connections to another
-   * server.
-   */
+  /** Makes the guard check the open connections again, because a pooler may have moved them to another server. */
   recheck(): Promise<void>;
   retries(): number;
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
@@ -82,17 +79,17 @@ export interface Pool extends Queryable {
 
 export interface PoolOptions {
   /**
-   * The URL in the format of `parseAddress`. If the URL has several hosts, the host that was accepted last is used
-   * until it fails.
+   * A URL in the format of `parseAddress`. If it has several hosts, the pool uses the host that was accepted last until
+   * this host fails.
    */
   readonly url: string;
   readonly max: number;
   readonly name: string;
   readonly guard?: Guard;
-  /** Whether the pool may use a host that is a standby. */
+  /** Whether the pool may use a standby. */
   readonly standby?: boolean;
   readonly onError?: (error: Error) => void;
-  /** How long a query waits for a free or a new connection. Default 2,000. */
+  /** How long a query waits for a free or a new connection, in ms. The default is 2,000. */
   readonly connectMsMax?: number;
   readonly time?: Time;
   readonly random?: Random;
@@ -105,7 +102,7 @@ const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby
 const bigintOid = 20;
 const bigintArrayOid = 1016;
 
-/** Converts bigint to a number. The number is exact, because ids and versions stay below 2^53 (limits.ts). */
+/** Converts bigint to number. This is exact, because ids and versions stay below 2^53 (limits.ts). */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === bigintOid && format !== 'binary') return Number;
@@ -120,27 +117,26 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now. Reasons include a lost connection, a
- * shutdown, a server that is a standby, and a partition that was moved to another shard.
+ * Matches the SQLSTATE codes which mean that Postgres cannot serve now, for instance because of a lost connection or a
+ * shutdown, because the server is a standby, or because a partition was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
   ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],
 ]);
-/** Matches the message, because connection errors of `pg` itself have no code. */
+/** Matches the messages of connection errors from `pg` itself, which have no code. */
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
 /**
- * Returns whether an error means that all connections of the pool are in use. This error can occur while the server is
- * available.
+ * Returns whether an error means that all connections of the pool are in use, so the server itself may be available.
  */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
 /**
- * Returns whether an error means that the database is lost, unreachable or unable to serve. For any other error, the
- * statement itself is wrong.
+ * Returns whether an error means that the database is unreachable or unable to serve now. Any other error means that
+ * the statement itself is wrong.
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof ApiError) return error.kind === 'unavailable';
@@ -151,42 +147,44 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns whether the answer came from a Postgres server other than the server that the guard accepted
+ * Returns whether the statement reached another Postgres server than the one that the guard accepted
  * (`raise_control_mark`).
  */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
-/** Returns whether a flush was refused because the incarnation of a partition was raised after its journal was read. */
+/** Returns whether Postgres refused a flush because a partition's incarnation was raised after its journal was read. */
 export const isOlderFlush = (error: unknown): boolean => sqlState(error) === 'PTL03';
 
 /**
- * Returns whether the values of a statement caused the error, because they are out of range, malformed, or violate a
- * constraint.
+ * Returns whether a statement failed because of its values, which are out of range, malformed, or violate a constraint.
  */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
 /**
- * Returns whether Postgres rolled back the statement or transaction because of a concurrent statement or transaction.
- * The caller may then run it again.
+ * Returns whether Postgres rolled back because of a concurrent statement or transaction, so that the caller may try
+ * again.
  */
 export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
 
-/** Returns whether a connection must not be used again after this error. */
+/** Returns whether the connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** These timeouts are set as startup parameters. Behind a pooler, each transaction sets these timeouts. */
+/**
+ * The timeouts of each session. They are startup parameters, or behind a pooler the first statements of each
+ * transaction.
+ */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends a transaction that stays idle for as long as one statement may run. The row locks of a process that was
-  // stopped are thus released.
+  // Ends a transaction that stays idle for as long as one statement may run, so that a process that hangs does not keep
+  // its row locks.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
 /**
- * Returns the first statements of each transaction behind a pooler. These statements set timeouts and check that the
- * server is still the same.
+ * Returns the statements that begin a transaction behind a pooler. They set the timeouts and check that the server is
+ * still the same.
  */
 function beginPooled(server: string): string {
   const bounds = Object.entries(timeouts).map(([name, ms]) => `set local ${name} = ${ms}`);
@@ -195,9 +193,9 @@ function beginPooled(server: string): string {
 }
 
 /**
- * Manages the connections of a pool. All connections lead to one host until the host fails. Each connection belongs to
- * a generation. When a connection turns out to lead to a server other than the accepted server, the next generation
- * begins. Connections of older generations are then closed and not reused.
+ * Manages the connections of a pool. All connections lead to one host until this host fails. Each connection belongs to
+ * a generation. A new generation begins when a connection turns out to lead to another server than the accepted one.
+ * Connections of older generations are then closed instead of reused.
  */
 class Connections {
   readonly pool: pg.Pool;
@@ -205,7 +203,7 @@ class Connections {
   readonly #options: PoolOptions;
   #host = 0;
   #generation = 0;
-  /** The name of the server that the guard accepted for a connection, and the generation of the connection. */
+  /** For each connection, the name of the server that the guard accepted, and the generation of the connection. */
   readonly #admitted = new WeakMap<pg.PoolClient, { readonly server: string; readonly generation: number }>();
 
   constructor(options: PoolOptions) {
@@ -228,7 +226,7 @@ class Connections {
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      // Lets queries share a round trip if they are sent without waiting for each other.
+      // Queries that are sent without waiting for each other share a round trip.
       pipeline: true,
       types,
       // `pg` calls this function for each new connection, but the types of `pg` do not contain it.
@@ -239,7 +237,7 @@ class Connections {
       Client: Client as unknown as new () => pg.ClientBase,
     });
     this.pool.on('error', (error) => onError?.(error));
-    // Handles the error that a connection emits if it breaks while it is in use. An unhandled error would end the
+    // Handles the error event of a connection that breaks while it is in use. An unhandled error event would end the
     // process.
     this.pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
   }
@@ -278,8 +276,8 @@ class Connections {
   }
 
   /**
-   * Lends a connection to `work`. Closes the connection after an error that makes it unusable, or if `work` calls
-   * `discard`.
+   * Lends a connection to `work`, and then puts it back into the pool. Closes it instead after an error that makes it
+   * unusable, or if `work` calls `discard`.
    */
   async lend<T>(work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>): Promise<T> {
     const client = await this.#connect();
@@ -298,7 +296,10 @@ class Connections {
     }
   }
 
-  /** Closes and replaces all connections of this connection's generation and of older generations. */
+  /**
+   * Begins a new generation, so that the connections of this one's generation and of older ones are closed and
+   * replaced.
+   */
   distrust(client: pg.PoolClient): void {
     if (!this.#isOld(client)) this.#generation++;
   }
@@ -308,7 +309,7 @@ class Connections {
     return admitted !== undefined && admitted.generation < this.#generation;
   }
 
-  /** Returns a connection of the current generation to the first host that accepts it. */
+  /** Returns a connection of the current generation. Tries the hosts in turn until one accepts it. */
   async #connect(): Promise<pg.PoolClient> {
     for (let tries = 1; ; ) {
       const tried = this.#host;
@@ -324,9 +325,7 @@ class Connections {
   }
 }
 
-/**
- * Creates a pool. The pool connects with the first query. While Postgres is unavailable, calls reject within about 2 s.
- */
+/** Creates a pool, which connects at the first query. While Postgres is unavailable, calls reject within about 2 s. */
 export function createPool(options: PoolOptions): Pool {
   const { time = systemTime, random = systemRandom } = options;
   const connections = new Connections(options);
@@ -353,8 +352,8 @@ export function createPool(options: PoolOptions): Pool {
     connections.lend(async (client): Promise<Result<R>> => {
       const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
       if (!connections.address.pooled && arePrepared(client, all)) return runPrepared<R>(client, all);
-      // Sends the commit without waiting for the results of the statements. After a failed statement, Postgres refuses
-      // the following statements and turns the commit into a rollback.
+      // Sends all statements and the commit at once. If a statement fails, Postgres refuses the following ones and
+      // turns the commit into a rollback.
       const began = connections.begin(client);
       const ran = all.map(({ statement, values }) => connections.run<R>(client, statement, values));
       const ended = client.query('commit');

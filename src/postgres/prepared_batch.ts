@@ -1,7 +1,7 @@
 /**
- * Runs prepared statements in one transaction with a single message to Postgres. Separate queries would need `begin` and
- * `commit`, and an object, a timer and an answer for each statement. Postgres runs all statements before a Sync message
- * in one transaction, and commits it at this message.
+ * Runs prepared statements in one transaction with a single message to Postgres. Postgres runs all statements before a
+ * Sync message in one transaction, and commits it at the Sync. Separate queries would need a `begin` and a `commit`,
+ * and for each statement an object, a timer and an answer.
  */
 import pg from 'pg';
 import utils from 'pg/lib/utils.js';
@@ -16,7 +16,7 @@ interface Bound {
   readonly values: readonly unknown[];
 }
 
-/** Members of a `pg` connection that its type definitions lack. */
+/** The members of a `pg` connection that the types of `pg` lack. */
 interface Connection {
   readonly stream: { cork(): void; uncork(): void };
   /** The texts of the statements that this connection has prepared, by name. */
@@ -32,13 +32,13 @@ class PreparedBatch extends pg.Query {
 
   constructor(calls: readonly Call[]) {
     super({ text: '' });
-    // Converts all values before the first statement is sent. If a conversion failed later, the batch would lack its
-    // Sync message.
+    // Converts all values before the first statement is sent. If a conversion failed later, the batch would end without
+    // its Sync message.
     this.#bound = calls.map(({ statement: { name }, values }) => ({
       statement: name,
       values: values.map(utils.prepareValue),
     }));
-    // Replaces the method of `pg` that sends one statement.
+    // Replaces the method with which `pg` sends a single statement.
     this.submit = (connection) => this.#send(connection as unknown as Connection);
   }
 
@@ -65,9 +65,8 @@ export function arePrepared(client: pg.PoolClient, calls: readonly Call[]): bool
 }
 
 /**
- * Runs calls in one transaction. The connection must have prepared their statements. Returns the result of the last call.
- * Rejects with the first error. After an error the database is unchanged, unless the connection was lost during the
- * commit.
+ * Runs calls in one transaction. The connection must have prepared their statements. Returns the result of the last
+ * call. Rejects with the first error. The database is then unchanged, unless the connection was lost during the commit.
  */
 export function runPrepared<R extends object>(
   client: pg.PoolClient,
@@ -75,7 +74,7 @@ export function runPrepared<R extends object>(
 ): Promise<{ readonly rows: R[]; readonly count: number }> {
   return new Promise((resolve, reject) => {
     const query = new PreparedBatch(calls);
-    // `pg` returns an array with a result for each statement. For a single statement, it returns the result itself.
+    // `pg` returns an array with one result per statement, but for a single statement the result itself.
     const done = (error: Error | undefined, results: pg.QueryResult<R> | Array<pg.QueryResult<R>>) => {
       if (error) return reject(error);
       const last = Array.isArray(results) ? results.at(-1) : results;

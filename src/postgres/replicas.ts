@@ -1,6 +1,6 @@
 /**
- * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has already replayed the changes
- * that the caller needs. If not, the read runs on the primary.
+ * Reads from standbys of Postgres. Each read checks in its own snapshot that the standby has already replayed the
+ * changes that the caller needs. If it has not, the read is repeated on the primary.
  */
 import { type Random, systemRandom } from '../random.js';
 import { systemTime, type Time } from '../time.js';
@@ -10,9 +10,9 @@ import { checked, plainSql, type Sql, sqlOver } from './sql.js';
 
 export interface Replicas {
   /**
-   * Runs a read of a partition's flushed tables. `flushed` is the version up to which the partition was flushed,
-   * according to the last answer from Redis, or null if unknown. `read` may run twice, first on a standby of the shard
-   * and then on the primary. Throws the errors of the primary.
+   * Runs a read of a partition's flushed tables, on a standby if possible. `flushed` is the version up to which the
+   * partition was flushed, according to the last answer from Redis, or null if unknown. `read` may run twice, on a
+   * standby of the shard and then on the primary. Throws the errors of the primary.
    */
   read<T>(
     shard: number,
@@ -22,8 +22,8 @@ export interface Replicas {
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
   /**
-   * Counts the reads since the start by their outcome: a standby answered the read, or the primary answered the read
-   * because a standby was behind or failed.
+   * The number of reads that a standby answered (`replica`), and that the primary answered because the standby was
+   * behind or failed.
    */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;
@@ -70,10 +70,7 @@ export function createReplicas(options: ReplicasOptions): Replicas {
   let turn = 0;
   let closed = false;
 
-  /**
-   * Stops using a failed standby, so that no read waits for this standby. A background check makes the standby
-   * available again.
-   */
+  /** Stops using a failed standby, so that no read waits for it. A background check later makes it available again. */
   function rest(replica: Replica): void {
     if (replica.away) return;
     replica.away = true;

@@ -1,9 +1,9 @@
-/** Opens a single connection outside of a pool, for migrations and copies. */
+/** Opens a single connection that belongs to no pool, for migrations and copies. */
 import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 
 /**
- * Connects to the first host of the URL that answers and is not a standby. The caller must close the connection. Throws
+ * Connects to the first host in the URL that answers and is not a standby. The caller must close the connection. Throws
  * the error of the last host.
  */
 export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Ignores lost connections here, because the running query then rejects too.
+    // Ignores a lost connection here, because the running query then rejects too.
     client.on('error', () => {});
     try {
       await client.connect();

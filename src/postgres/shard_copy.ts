@@ -13,7 +13,8 @@ import { type Shard, shardedTables } from './shards.js';
 import { fragment, plainSql, type Sql } from './sql.js';
 
 /**
- * The replicated tables. The table `partitions` is copied separately at the end, when the target has all other rows.
+ * The tables that are replicated. The table `partitions` is copied separately at the end, when the target has all other
+ * rows.
  */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
@@ -28,11 +29,11 @@ export function partitionSql(id: string, count: number): string {
 }
 
 export interface Share {
-  /** The common prefix of all publications, slots and subscriptions of this installation. */
+  /** The prefix that the names of all publications, slots and subscriptions of this installation have in common. */
   readonly prefix: string;
   /**
-   * The name of the publication, the slot and the subscription. Each set of partitions, source and target has its own
-   * name.
+   * The name of the publication, the slot and the subscription. It depends on the partitions, the source and the
+   * target.
    */
   readonly name: string;
   readonly partitions: readonly number[];
@@ -65,8 +66,8 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
- * Makes a database accept changes of a move from this process only. Otherwise a process that was suspended for a while
- * could continue a move that another process has taken over.
+ * Makes a database accept changes of a move from this process only, so that a process that was suspended for a while
+ * cannot continue a move that another process has taken over.
  */
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
@@ -92,7 +93,7 @@ function rowsOf(
 
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Builds a libpq connection string for the primary among the hosts of a URL. */
+/** Builds a libpq connection string that leads to whichever host of the URL is the primary. */
 export function conninfoOf(url: string): string {
   const all = addressOf(url).urls.map((each) => new URL(each));
   const first = all[0] as URL;
@@ -106,8 +107,8 @@ export function conninfoOf(url: string): string {
 const creates = fragment("has_database_privilege(current_database(), 'CREATE') as creates");
 
 /**
- * Returns why rows cannot be replicated from one database to the other, or null if they can be replicated. `name` is
- * the name of a database in the settings. `conninfo` is the connection string with which the target reaches the source.
+ * Returns the reason why rows cannot be replicated from one database to the other, or null if they can. `name` is the
+ * name of a database in the settings. `conninfo` is the connection string with which the target connects to the source.
  */
 export async function replicationProblem(
   source: Shard,
@@ -137,7 +138,7 @@ export async function replicationProblem(
     return `${at} has wal_level = ${from.wal_level}: run "alter system set wal_level = 'logical'" there and restart it`;
   if (!from.replication) return `the role of ${at} may not replicate: run "alter role … replication" there`;
   if (!from.creates) return `the role of ${at} may not publish: run "grant create on database … to …" there`;
-  // Requires two free replication slots: one for the stream of changes, and one for the initial copy of a table.
+  // A move needs two slots: one for the stream of changes, and one for the initial copy of a table.
   if (from.slots_free < 2)
     return `${at} has no two replication slots left: raise max_replication_slots there`;
   if (from.senders < 2) return `${at} has max_wal_senders = ${from.senders}: raise it there`;
@@ -146,7 +147,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Refuses a URL without a password unless the role is a superuser, because Postgres would refuse the subscription.
+  // Unless the role is a superuser, Postgres refuses a subscription whose URL has no password.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -169,12 +170,12 @@ const createSlot = statement(
 );
 
 /**
- * Begins a copy. Does nothing if the copy has already begun. `conninfo` is the connection string with which the target
- * reaches the source.
+ * Begins a copy. Does nothing if it has already begun. `conninfo` is the connection string with which the target
+ * connects to the source.
  */
 export async function beginCopy(source: Shard, target: Shard, share: Share, conninfo: string): Promise<void> {
   const { name } = share;
-  // Creates the publication first, because a slot must not be older than its publication.
+  // Creates the publication before the slot, because a slot must not be older than its publication.
   await moving(source, share, async (sql) => {
     if (await sql.some`select from pg_publication where pubname = ${name}`) return;
     const tables = copied.map(([table, column]) => `table ${table} where (${rowsOf(share, column)})`);
@@ -185,12 +186,12 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
   const history = await historyOf(target);
   await moving(source, share, (sql) => noteInstallation(sql, 'SHARD_COPY', history));
   await source.pool.transaction(async (tx) => {
-    // Allows a long wait, because the slot is created only after every running transaction has ended.
+    // The slot is created only after every running transaction has ended, which may take long.
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  // Creates the slot separately. If both databases were on one server and the subscription created the slot, the
-  // statement would wait forever.
+  // Does not let the subscription create the slot. If both databases were on one server, that statement would wait
+  // forever.
   await moving(target, share, async (sql) => {
     if (await isSubscribed(sql, name)) return;
     await sql.run`
@@ -203,8 +204,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
 const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
 
 /**
- * Returns whether a started copy can continue. A copy cannot continue if another server has replaced the target,
- * because the new server may lack rows that the slot does not send again.
+ * Returns whether a copy that was begun can continue. It cannot if the target was replaced by another server, because
+ * that server may lack rows that the slot does not send again.
  */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const status = await source.db.firstValue<string>`
@@ -217,9 +218,9 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** The number of tables that now receive changes, because their initial copy is complete. */
+  /** The number of tables whose initial copy is complete, so that they now receive changes. */
   readonly ready: number;
-  /** The number of errors since the subscription began. Their texts are in the log of the target. */
+  /** The number of errors since the subscription began. The target's log contains their texts. */
   readonly errors: number;
 }
 
@@ -236,7 +237,7 @@ export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Returns how many bytes of the source's log before a given position are not yet on the target's disk. Fails if the
+ * Returns how many bytes of the source's log up to the given position are not on the target's disk yet. Fails if the
  * slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
@@ -252,7 +253,7 @@ const isLocked = (error: unknown) =>
 const lockTriesMax = 30;
 
 /**
- * Alters a table. Each attempt waits at most one second for transactions that write to the table, because other
+ * Alters a table. Limits each attempt to one second of waiting for transactions that write to the table, because other
  * sessions wait behind the attempt.
  */
 async function altering(shard: Shard, share: Share, text: string): Promise<void> {
@@ -270,8 +271,8 @@ async function altering(shard: Shard, share: Share, text: string): Promise<void>
 }
 
 /**
- * Fences partitions. After this call, the source accepts no more rows of these partitions, and every row that it
- * accepted is committed.
+ * Fences the partitions. After this call, the source accepts no more rows of these partitions, and every row that it
+ * accepted before is committed.
  */
 export async function fenceRows(source: Shard, share: Share): Promise<void> {
   for (const [table, column] of copied)
@@ -291,8 +292,8 @@ export async function unfenceRows(source: Shard, share: Share): Promise<void> {
 }
 
 /**
- * Removes all existing subscriptions, slots and publications. After a restore of the control database, these may belong
- * to a move that the control database no longer records.
+ * Removes all subscriptions, slots and publications of this installation. After a restore of the control database, they
+ * may belong to a move that the control database no longer records.
  */
 export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
   const { prefix } = share;
@@ -301,7 +302,8 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
       select oid::bigint as id, subname::text as name from ${ownSubscriptions}
         and starts_with(subname::text, ${prefix})`;
     for (const { name } of found) {
-      // Detaches the slot first. A subscription without a slot can be dropped even when the source is unavailable.
+      // Detaches the slot first, because a subscription without a slot can be dropped even if the source is
+      // unavailable.
       await sql.run`alter subscription ${fragment(name)} disable`;
       await sql.run`alter subscription ${fragment(name)} set (slot_name = none)`;
       await sql.run`drop subscription ${fragment(name)}`;
@@ -314,7 +316,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
     (sql) => sql.column<string>`
       select pubname::text from pg_publication where starts_with(pubname::text, ${prefix})`,
   );
-  // Also removes the slots of single tables. Each table has its own slot until its initial copy is complete.
+  // Also removes the slots of single tables. A table has its own slot until its initial copy is complete.
   const ofTables = subscriptions.map(({ id }) => `pg_${id}_sync_%`);
   for (let tries = 1; ; tries++) {
     const left = await source.db.rows<{ slot: string; pid: number | null }>`
@@ -323,8 +325,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
         and (starts_with(slot_name, ${prefix}) or slot_name like any(${ofTables}::text[]))`;
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // Waits until the WAL sender of the slot has ended. The WAL sender runs for a moment after its reader has
-      // disconnected.
+      // Waits until the slot's WAL sender has ended, which still runs for a moment after its reader has disconnected.
       if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
       else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }
@@ -359,8 +360,8 @@ const leavesOf = (table: string) =>
     select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database. The database must have recorded that the partitions have left
- * it. Reads each table once, 8 MiB per statement. Returns the number of deleted rows.
+ * Deletes the rows of these partitions from a database, which must have recorded that the partitions have left it.
+ * Reads each table once, 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -385,7 +386,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Skips a partition of the table that retention has dropped in the meantime.
+          // Retention has dropped this partition of the table meanwhile.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -398,8 +399,8 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
 }
 
 /**
- * Records in a database that these partitions do not belong to it, so that the database refuses their flushes. Returns
- * whether the database may still have rows of these partitions.
+ * Records in a database that these partitions do not belong to it, so that the database refuses flushes of these
+ * partitions. Returns whether the database may still have rows of them.
  */
 export function markAway(shard: Shard, share: Share): Promise<boolean> {
   return moving(shard, share, async (sql) => {
@@ -437,7 +438,7 @@ export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[
 
 export interface LeftPartition {
   readonly partition: number;
-  /** Whether another database has served the partition after the partition left this database. */
+  /** Whether another database has served the partition since it left this database. */
   readonly outdated: boolean;
 }
 
@@ -468,8 +469,8 @@ async function bringRequests(source: Shard, target: Shard, share: Share): Promis
 }
 
 /**
- * Copies the rows of the table `partitions`, and the stored results of calls on the partitions. The target then has all
- * data of the moved partitions.
+ * Copies the rows of the table `partitions`, and the stored results of calls that belong to these partitions. The
+ * target then has all data of the moved partitions.
  */
 export async function bringPartitions(source: Shard, target: Shard, share: Share): Promise<void> {
   const { partitions } = share;
@@ -478,7 +479,7 @@ export async function bringPartitions(source: Shard, target: Shard, share: Share
     select to_jsonb(p) from partitions p where partition = any(${partitions}::int[])`;
   await moving(target, share, async (sql) => {
     await sql.run`delete from partitions where partition = any(${partitions}::int[])`;
-    // Starts from the list of partitions, because an unused partition has no row in the table `partitions`.
+    // Starts from the list of partitions, because a partition that was never used has no row in the table `partitions`.
     await sql.run`
       insert into partitions select p.* from unnest(${partitions}::int[]) as wanted (partition)
       left join jsonb_array_elements(${JSON.stringify(rows)}::jsonb) r
@@ -495,7 +496,7 @@ export const isRewriting = (shard: Shard, partitions: readonly number[]) => shar
 
 export interface ShardSize {
   readonly bytes: number;
-  /** Postgres's last estimate of the number of messages. */
+  /** The number of messages as Postgres estimated it last. */
   readonly messages: number;
 }
 
@@ -508,7 +509,7 @@ export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<S
     join pg_class c on c.oid = i.relid`;
 }
 
-/** Counts the messages exactly, by reading all of them. */
+/** Counts the messages of each partition exactly, by reading all of them. */
 export async function countMessages(
   shard: Shard,
   partitions: number,

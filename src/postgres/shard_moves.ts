@@ -1,14 +1,14 @@
 /**
- * Holds SQL statements for the unfinished move of partitions, and for the process that runs it. There is at most one
- * unfinished move. The statements use the control database.
+ * Holds SQL statements for the unfinished move of partitions, and for the process that runs the move. There is at most
+ * one unfinished move. All statements use the control database.
  */
 import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
 /**
- * The steps in order. The source serves the partitions up to the step `fence`. The target serves the partitions from
- * the step `switch` on.
+ * The steps in order. The source serves the partitions up to and including the step `fence`, and the target from the
+ * step `switch` on.
  */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
@@ -19,11 +19,11 @@ export interface Move {
   readonly target: number;
   readonly step: MoveStep;
   readonly since: Date;
-  /** The time of the last report from the process that runs the move. */
+  /** When the process that runs the move last reported. */
   readonly renewed_at: Date;
 }
 
-/** If a process has not reported for this many seconds, another process may take over the move. */
+/** If the process that runs a move has not reported for this many seconds, another process may take over the move. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 
@@ -31,7 +31,7 @@ const columns = fragment('partitions, source, target, step, since, renewed_at');
 
 export const loadMove = (on: Queryable) => plainSql(on).first<Move>`select ${columns} from shard_moves`;
 
-/** Adds a move. Returns null if another move has begun in the meantime. */
+/** Adds a move. Returns null if another move has begun meanwhile. */
 export const insertMove = (
   control: Queryable,
   { partitions, source, target, step }: Omit<Move, 'since' | 'renewed_at'>,
@@ -41,7 +41,7 @@ export const insertMove = (
   values (${partitions}, ${source}, ${target}, ${step}, ${runner})
   on conflict do nothing returning ${columns}`;
 
-/** Takes over the move. Returns null if another process is running the move, or if the move is finished. */
+/** Takes over the move. Returns null if another process is running it, or if it is finished. */
 export const claimMove = (control: Queryable, runner: string) => plainSql(control).first<Move>`
   update shard_moves set runner = ${runner}, renewed_at = now()
   where runner = ${runner} or renewed_at < now() - ${lease_s}::int * interval '1 second' returning ${columns}`;
@@ -49,17 +49,14 @@ export const claimMove = (control: Queryable, runner: string) => plainSql(contro
 export const renewMove = (control: Queryable, runner: string) => plainSql(control).run`
   update shard_moves set renewed_at = now() where runner = ${runner}`;
 
-/** Records the next step. Fails if another process has taken over the move. */
+/** Records that the move has reached this step. Fails if another process has taken over the move. */
 export async function advanceMove(control: Queryable, runner: string, step: MoveStep): Promise<void> {
   const done = await plainSql(control).some`
     update shard_moves set step = ${step}, renewed_at = now() where runner = ${runner} returning 1`;
   if (!done) throw takenOver();
 }
 
-/**
- * Keeps other processes from taking over the move until the transaction ends. Fails if another process has already
- * taken over the move.
- */
+/** Prevents other processes from taking over the move until the transaction ends. Fails if one has already done so. */
 export async function holdMove(tx: Queryable, runner: string): Promise<void> {
   const held = await plainSql(tx).some`select from shard_moves where runner = ${runner} for update`;
   if (!held) throw takenOver();
@@ -69,8 +66,8 @@ export const endMove = (control: Queryable, runner: string) => plainSql(control)
   delete from shard_moves where runner = ${runner}`;
 
 /**
- * Returns the running processes that have not reported that they know a shard. `follows` is false for a process that
- * reports nothing about the map.
+ * Returns the running processes that have not reported that they know the shard. `follows` is false for a process that
+ * has reported nothing about the shard map.
  */
 export const nodesWithout = (control: Queryable, shard: number) =>
   plainSql(control).rows<{ readonly node: string; readonly follows: boolean }>`

@@ -1,7 +1,8 @@
 /**
- * Defines the databases (shards) of flushed data. The map in the control database assigns each partition to one shard.
- * The control database is shard 0. It contains all other tables, and the partitions that the map does not list. No
- * statement or transaction uses two shards, or mixes tables of both kinds.
+ * Defines the databases (shards) that contain flushed data. The shard map in the control database assigns each
+ * partition to one shard. The control database is shard 0. It also contains all tables that are not divided, and the
+ * partitions that the map does not list. No statement or transaction uses two shards, or both divided tables and other
+ * tables.
  */
 
 import { ApiError } from '../errors.js';
@@ -11,7 +12,7 @@ import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database, ShardDatabase } from './sql.js';
 
-/** Maps each divided table to the column that determines the partition of a row. */
+/** The divided tables, each with the column that determines a row's partition. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -35,7 +36,7 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** The id of the shard. 0 is the control database. */
+  /** The control database has the id 0. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
@@ -45,23 +46,24 @@ export interface Shard {
 }
 
 export interface Shards {
-  /** All shards in ascending order of their ids. The control database comes first. */
+  /** All shards by ascending id, so the control database comes first. */
   readonly all: readonly Shard[];
   readonly control: Shard;
   /**
-   * Returns the shard of a partition. Error: `unavailable` while the map may be outdated, or if the map names a shard
-   * that is not configured.
+   * Returns the shard of a partition. Error: `unavailable` while the map may be outdated, or if the shard is not
+   * configured.
    */
   of(partition: number): Shard;
   /**
-   * Returns the database with the rows of these partitions. Needs at least one partition, and all partitions must be in
-   * one shard. Statements fail with `unavailable` if a partition was moved and this process still has the old map.
+   * Returns the database that contains the rows of these partitions. At least one partition is needed, and all of them
+   * must be in one shard. Statements fail with `unavailable` if a partition was moved and this process still uses the
+   * old map.
    */
   at(...partitions: readonly number[]): Database;
-  /** Returns the partitions of a shard, according to the last read of the map. */
+  /** Returns the partitions that the map, as it was last read, assigns to a shard. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
   isPaused(partition: number): boolean;
-  /** Returns the epoch of the map, or 0 if partitions were never divided. */
+  /** Returns the epoch of the map, or 0 if the map was never changed. */
   epoch(): number;
 }
 
@@ -107,9 +109,9 @@ export function byShard<S, T>(
 }
 
 /**
- * Loads one page of rows that are spread over several shards, in one order. Requests a page from each shard and keeps
- * the first rows of the merged pages. Asks each shard only for the partitions that the map assigns to it, because a
- * shard may still have rows of a partition that was moved away.
+ * Loads one page of rows that are spread over several shards, in one order. Requests a page from each shard, merges the
+ * pages, and keeps the first `limit` rows. Asks each shard only for the partitions that the map assigns to it, because
+ * a shard may still have rows of partitions that were moved away.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -163,8 +165,8 @@ const putRow = statement(
 );
 
 /**
- * Changes the map and returns its new epoch. With `marks`, the change is reported to Redis before this function
- * returns. `check` runs in the transaction and throws to prevent the change.
+ * Changes the map and returns its new epoch. If `marks` is given, reports the change to Redis before returning. `check`
+ * runs in the transaction and throws to prevent the change.
  */
 export function changeMap(
   control: Pool,
@@ -174,7 +176,7 @@ export function changeMap(
 ): Promise<number> {
   return markedTransaction(control, marks, async (tx) => {
     await check(tx);
-    // Raises the epoch first, so that a concurrent change waits at this statement.
+    // Raises the epoch first, so that a concurrent change of the map waits for this statement.
     const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
     for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
     return epoch;
@@ -197,15 +199,13 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/**
- * How much longer another process may trust its map than this process assumes, because clocks run at different speeds.
- */
+/** Added to the time for which another process may use its map, because its clock may run slower than this one's. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process uses a map older than this committed epoch. Each process must either have reported the epoch,
- * or have been silent for longer than a process may use its map. Throws the errors of Postgres.
+ * Waits until no process uses a map that is older than this committed epoch. This is so when each process has reported
+ * the epoch, or has not reported it for longer than it may use its map. Throws the errors of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number, time = systemTime): Promise<void> {
   const began = time.monotonic();
@@ -214,7 +214,7 @@ export async function awaitEpoch(control: Pool, epoch: number, time = systemTime
     if (rows.length === 0) return;
     const waited = time.monotonic() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // Removes silent processes. A process that is still running reports again before it uses a map.
+    // Forgets the silent processes. If one of them still runs, it reports again before it uses a map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await time.sleep(acknowledgePoll_ms);
   }
@@ -227,10 +227,10 @@ export interface FollowOptions {
   readonly map: ShardMap;
   /** When the map was requested, by the monotonic clock. */
   readonly at: number;
-  /** This process reports the version of its shard map under this name. Without a name, it reports nothing. */
+  /** The name under which this process reports its epoch of the map. Without a name, it reports nothing. */
   readonly node?: string;
   readonly time?: Time;
-  /** Called when the map cannot be read, or when the shard of a partition is not configured. */
+  /** Called if the map cannot be read, or if the shard of a partition is not configured. */
   readonly onError: (error: Error) => void;
 }
 
@@ -239,7 +239,7 @@ export interface FollowedShards extends Shards {
   stop(): Promise<void>;
 }
 
-/** How often a process with these databases checks the epoch, and how long the process may use a map after a check. */
+/** How often a process with these shards checks the epoch, and how long after a check it may use the map. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -256,8 +256,8 @@ const forgetOld = statement(
 );
 
 /**
- * Announces that a process is about to load the map. A change of the map then waits for this process. Must be called
- * before the first load.
+ * Announces that a process is about to load the map, so that changes of the map wait for this process. Must be called
+ * before the map is loaded for the first time.
  */
 export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
   await all[0].pool.query(forgetOld);
@@ -279,8 +279,8 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 
 /**
  * Keeps the map current. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms
- * without DATABASE_SHARDS), and loads the map again when the epoch has grown. At the first check, reports the initial
- * map.
+ * without DATABASE_SHARDS), and loads the map again if the epoch has changed. Reports the epoch of the initial map at
+ * the first check.
  */
 export function followShards(options: FollowOptions): FollowedShards {
   const { all, node, onError, time = systemTime } = options;
@@ -298,7 +298,8 @@ export function followShards(options: FollowOptions): FollowedShards {
     if ((await loadEpoch(control.pool)) !== followed.epoch)
       followed = divisionOf(await loadMap(control.pool), options);
     const { epoch } = followed;
-    // Reports the epoch before the map is used again, because `awaitEpoch` may no longer wait for this process.
+    // Reports the epoch before the map is used again, because after a pause `awaitEpoch` may not wait for this process
+    // any more.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
       reported = epoch;
@@ -310,7 +311,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if (stopped) return;
     const failed = (error: Error) => {
       onError(error);
-      // Checks again soon, because calls that need a shard are refused when the map is too old.
+      // Checks again soon, because calls that need a shard are refused once the map is too old.
       lookIn(limits.shard_map_look_ms);
     };
     timer = time.after(ms, () => look().then(() => lookIn(every), failed)).unref();
@@ -321,15 +322,15 @@ export function followShards(options: FollowOptions): FollowedShards {
     throw new ApiError('unavailable', { retry_after: 1 });
   };
   function of(partition: number): Shard {
-    // Refuses calls when the map is too old. A move of a partition waits until every process has either loaded the new
-    // map or stopped using the old map.
+    // Refuses calls if the map is too old. A move of a partition waits until every process has either loaded the new
+    // map or stopped using the old one.
     if (time.monotonic() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }
   return {
     ...{ all, control, look, of },
-    // Makes the database check the partitions too. The age of the map can be wrong, because the clock of this process
-    // stops while its virtual machine is suspended.
+    // Makes the database check the partitions too. This process may take the map for newer than it is, because the
+    // process's clock stops while its virtual machine is suspended.
     at(...own) {
       const { db } = of(own[0] as number);
       return all.length > 1 ? db.whileCurrent(own) : db;

@@ -1,11 +1,11 @@
-/** Defines how modules with SQL statements use a database connection. A connection is a pool or a transaction. */
+/** Defines the interface with which modules run SQL statements on a pool or in a transaction. */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { isRetryable, isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
-/** A piece of SQL text, in contrast to a value. The text must not come from a user. */
+/** A piece of SQL text, as opposed to a value. The text must not come from a user. */
 class Fragment {
   readonly text: string;
 
@@ -23,11 +23,11 @@ export const fragment = (text: string) => new Fragment(text);
 /** Returns the SQL that converts a time to Unix seconds. */
 export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
 
-/** A statement as a template literal. Its values become parameters, and its fragments become SQL text. */
+/** A statement as a template literal. Its values become parameters, but its fragments become part of the SQL text. */
 type Template = [parts: TemplateStringsArray, ...values: unknown[]];
 
 export interface Sql {
-  /** Runs a statement whose text names its parameters $1, $2, … */
+  /** Runs a statement whose text contains the parameters as $1, $2, … */
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
   rows<T = unknown>(...statement: Template): Promise<T[]>;
   first<T>(...statement: Template): Promise<T | null>;
@@ -71,8 +71,8 @@ export interface Database extends Sql {
 
 export interface ShardDatabase extends Database {
   /**
-   * Returns this database, for statements on rows of these partitions. If another database has newer rows of one of the
-   * partitions, each statement fails with `unavailable`.
+   * Returns this database for statements on rows of these partitions. Each statement fails with `unavailable` if
+   * another database has newer rows of one of the partitions.
    */
   whileCurrent(partitions: readonly number[]): Database;
 }
@@ -85,8 +85,8 @@ export const one = async <T>(sql: Sql, text: string, params?: readonly unknown[]
   only(await sql.query<T>(text, params));
 
 /**
- * Records that a change made a cached copy in Redis stale. If the process that made the change dies, the sweep
- * refreshes the copy.
+ * Records that a change made a copy in Redis stale. If the process that made the change dies before it refreshes the
+ * copy, the outbox sweep refreshes it.
  */
 export const noteStale = (
   sql: Sql,
@@ -99,8 +99,8 @@ export const noteStale = (
 const requireCurrent = 'select require_current($1::int[])';
 
 /**
- * Adds a check to a query. Postgres runs the check only one time, in the snapshot of the query and before any row is
- * read. The check and the rows therefore see the same state.
+ * Adds a check to a query. Postgres runs the check once, in the snapshot of the query and before it reads any row. The
+ * check and the rows therefore show the same state.
  */
 export const checked = (query: string, check: string): string =>
   `select q.* from (${query}) q where (select true from ${check})`;
@@ -116,7 +116,7 @@ export function prepare(text: string): Statement {
   return known;
 }
 
-/** Runs statements. Throws the unchanged errors of Postgres. */
+/** Runs statements on a pool or in a transaction. Throws the errors of Postgres unchanged. */
 export const plainSql = (queryable: Queryable): Sql =>
   sqlOver(
     async <T>(text: string, params: readonly unknown[] = []) =>
@@ -124,8 +124,8 @@ export const plainSql = (queryable: Queryable): Sql =>
   );
 
 /**
- * Runs statements over a pool. Fails with `unavailable` while Postgres is unavailable. With `marks`, each transaction
- * that changes something raises a mark, and the call returns only after Redis has stored the mark.
+ * Runs statements on a pool. Fails with `unavailable` while Postgres is unavailable. If `marks` is given, each
+ * transaction that changes something raises a mark, and returns only after Redis has stored the mark.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
@@ -142,8 +142,8 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
     ...sqlOver((text, params) => plain.query<never>(text, params).catch(away)),
     transaction,
     whileCurrent(partitions) {
-      // Runs the check after the work. Each statement has its own snapshot, so an earlier check would not cover the
-      // work.
+      // Runs the check after the work. Each statement has its own snapshot, so a check before the work would not cover
+      // the work.
       const thenCheck = async <T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> => {
         const result = await work(sql);
         await sql.query(requireCurrent, [partitions]);
@@ -165,10 +165,10 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
 }
 
 /**
- * Returns the same database, for a call that may run again. Each transaction stores its result under the next request
- * id. If the call runs again, it gets this result, and the change is not repeated. Errors are not stored. Results must
- * be JSON. With `partition`, the results belong to this partition. If its rows move to another database, the results
- * move too.
+ * Returns the same database for a call that may run again. Each transaction stores its result under the next request
+ * id. If the call runs again, the transaction returns this result instead of repeating its change. Errors are not
+ * stored. Results must be JSON. If `partition` is given, the results belong to this partition, and move to another
+ * database together with its rows.
  */
 export function appliedOnce(
   db: Database,
@@ -180,7 +180,7 @@ export function appliedOnce(
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits if a transaction of the same call is still running in another process.
+        // Waits while a transaction of the same call is still running in another process.
         const fresh = await sql.some`
           insert into control_requests (request, partition) values (${request}, ${partition})
           on conflict do nothing returning 1`;
@@ -207,7 +207,8 @@ export interface StaleRow {
 
 /**
  * Takes up to `limit` copies that have been stale for at least `ageMs`. Skips rows that another sweep is processing.
- * Removes the outbox rows of the copies that `work` reports as refreshed, and returns their number.
+ * `work` returns whether it has refreshed a copy. Removes the rows of refreshed copies from the outbox, and returns how
+ * many.
  */
 export async function takeStale(
   db: Database,
@@ -215,7 +216,7 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Checks for stale copies before it begins a transaction. Usually no copy is stale, and a transaction takes several
+  // Checks for stale copies before beginning a transaction. Usually there are none, and a transaction takes several
   // round trips.
   const some = await db.some`
     select 1 from control_outbox where created_at < now() - ${ageMs} * interval '1 millisecond' limit 1`;

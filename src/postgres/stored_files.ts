@@ -1,9 +1,7 @@
-/** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
+/** Holds SQL statements for stored uploads, and for how much storage each owner uses. */
 import type { Sql } from './sql.js';
 
-/**
- * Records a file. Returns false and records nothing if the owner's files would exceed `max` bytes in total.
- */
+/** Records a file. If the owner's files would then exceed `max` bytes in total, records nothing and returns false. */
 export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, max: number) => sql.some`
   with total as (
     insert into stored_totals as t (owner_id, bytes) select ${owner}::bigint, ${bytes}::bigint
@@ -35,8 +33,8 @@ export const loadStoredOverall = (sql: Sql) =>
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
 /**
- * Returns old files that were recorded but never written, sorted by key. Their keys are greater than `after`, not in
- * `written`, and not greater than `end`. If `end` is null, there is no upper limit.
+ * Returns old files that were recorded but never written, sorted by key. Returns only keys greater than `after` and not
+ * greater than `end`; if `end` is null, there is no upper limit. `written` are the keys of files that were written.
  */
 export const loadUnwritten = (
   sql: Sql,

@@ -1,4 +1,4 @@
-/** Loads the state of a Postgres server, and repairs a server restored to an earlier state. */
+/** Loads the state of a Postgres server, and repairs a server that was restored to an earlier state. */
 import { postgresLimits as limits } from '../limits.js';
 import type { Pool, Queryable } from '../pool.js';
 import { fragment, plainSql } from '../sql.js';
@@ -6,12 +6,12 @@ import { fragment, plainSql } from '../sql.js';
 export interface ServerState {
   readonly server: string;
   readonly standby: boolean;
-  /** The system identifier and timeline, which do not change on a restart. */
+  /** The system identifier and the timeline. A restart changes neither of them. */
   readonly history: string;
   readonly incarnation: number;
   readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
-  /** The number of partitions that are still being rewritten from Redis. */
+  /** The number of partitions whose newer entities in Redis are still being written to Postgres again. */
   readonly rewriting: number;
 }
 
@@ -33,14 +33,14 @@ export async function loadServerState(connection: Queryable): Promise<ServerStat
 export const lockHistory = (tx: Queryable) => plainSql(tx).run`select pg_advisory_xact_lock(7265727374)`;
 
 /**
- * Raises the session's timeouts to 120 s. The session may wait long for the lock, because the lock's holder waits for
- * other connections and for Redis.
+ * Raises the session's timeouts to 120 s. The session may wait long for the lock, because the session that has the lock
+ * waits for other connections and for Redis.
  */
 export const waitLong = (tx: Queryable) => plainSql(tx).run`
   select set_config('idle_in_transaction_session_timeout', '120s', true),
     set_config('statement_timeout', '120s', true)`;
 
-/** Repeats the revocations that Redis remembers. Returns how many of these revocations Postgres had lost. */
+/** Repeats the revocations that Redis has stored. Returns how many of them Postgres had lost. */
 export async function revokeAgain(connection: Queryable, revoked: readonly string[]): Promise<number> {
   const sql = plainSql(connection);
   const of = (kind: string) =>
@@ -69,8 +69,8 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
 }
 
 /**
- * How many ids to skip in a sequence whose last id Redis does not know. No sequence can have assigned more ids than
- * this since the loss.
+ * How many values to skip in a sequence whose last value Redis does not know. Postgres cannot have lost more values
+ * than this.
  */
 const blind_skip = 1_000_000;
 
@@ -95,16 +95,16 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
     and data_type = 'bigint'::regtype`;
 
 /**
- * Marks the partitions whose entities must be written from Redis again. For each partition, stores the version that
- * this Postgres has.
+ * Marks the partitions whose entities must be written from Redis again. For each partition, stores the version up to
+ * which this Postgres has them.
  */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
 
 /**
- * Marks partitions of other databases with a version that no entity reaches, so that only the webhooks of these
- * partitions are checked.
+ * Marks partitions of other databases with a version that no entity reaches. The rewrite then writes none of their
+ * entities, and checks only their webhooks.
  */
 export const beginWebhooks = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after, left_at)
@@ -124,9 +124,9 @@ export const finishRewrite = (pool: Pool, { partition, rewrite_after }: Rewrite)
   where partition = ${partition} and rewrite_after = ${rewrite_after}`;
 
 /**
- * Restores webhooks after Postgres lost settings that the queues of bots in Redis still have. The parameter contains
- * the version of the settings in each queue. Sweeps then apply the settings from Postgres to these queues. If Postgres
- * has no settings for a bot, the subject of the outbox row is `webhook_lost`.
+ * Repairs webhooks after Postgres lost settings that the queues in Redis still have. The parameter contains the version
+ * of the settings that each queue has. Makes the outbox sweep apply the settings from Postgres to these queues. If
+ * Postgres has no settings for a bot, the subject of the outbox row is `webhook_lost`.
  */
 export async function renewWebhooks(
   pool: Pool,
@@ -163,9 +163,9 @@ export async function acceptServer(
 
 export interface PostgresLoss {
   readonly at: string;
-  /** The number of committed transactions that the server lost. */
+  /** The number of committed transactions that Postgres lost. */
   readonly transactions: number;
-  /** The number of token revocations and suspensions that were applied again. */
+  /** The number of token revocations and suspensions that were repeated. */
   readonly revoked: number;
 }
 

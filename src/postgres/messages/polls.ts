@@ -6,7 +6,7 @@ export interface PollRow {
   readonly number: number;
   readonly version: number;
   readonly record: Buffer;
-  /** The results. Null before the first vote. */
+  /** Null before the first vote. */
   readonly results: Buffer | null;
 }
 
@@ -29,7 +29,7 @@ export const loadPolls = (sql: Sql, polls: readonly PollKey[]) => sql.rows<PollR
     left join poll_results r using (partition, number)
   where p.record is not null`;
 
-/** Reads the votes that these people cast in these polls. Omits missing votes. */
+/** Reads the votes of these people in these polls. Leaves out votes that do not exist. */
 export const loadVotesIn = (sql: Sql, votes: readonly VoteKey[]) => sql.rows<VoteRow>`
   select partition, number, user_id as "user", record
   from unnest(${votes.map((vote) => vote.partition)}::bigint[], ${votes.map((vote) => vote.number)}::bigint[],

@@ -13,8 +13,8 @@ export interface PostRow {
 }
 
 /**
- * Returns a post's record and the number of its reactions by emoji. The record names the channel and the message of the
- * post. Returns null for an unknown or deleted post.
+ * Returns a post's record and how many reactions it has with each emoji. The record names the post's channel and
+ * message. Returns null for an unknown or deleted post.
  */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
   const [[row], tallies] = await Promise.all([
@@ -59,8 +59,8 @@ export const loadLatest = (
   order by r.emoji, r.version desc`;
 
 /**
- * Loads a page of all reactions, ordered by emoji and then newest first. The page starts after (`emoji`, `version`).
- * With `only`, the page contains only reactions with that emoji.
+ * Loads a page of all reactions on a post, ordered by emoji and then newest first. The page starts after the position
+ * (`emoji`, `version`). With `only`, loads only the reactions with that emoji.
  */
 export const loadReactionPage = (
   sql: Sql,

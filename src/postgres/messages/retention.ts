@@ -1,4 +1,4 @@
-/** Deletes rows past their maximum age and records where the next step starts. */
+/** Deletes rows past their maximum age, in steps, and records where the next step starts. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
 export interface Step<P> {
@@ -7,10 +7,10 @@ export interface Step<P> {
 }
 
 /**
- * Runs the next step of a pass over one kind of data. The step starts where the previous step ended. A new pass starts
- * at `begin`. Only one process at a time works on a kind of data. If this process dies during a step, the stored
- * position does not move and the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins
- * `restMs` after the previous one ended. Returns null if no step is due.
+ * Runs the next step of a pass over one kind of data. The step starts where the previous step ended; a new pass starts
+ * at `begin`, and not earlier than `restMs` after the previous pass has ended. Only one process at a time works on a
+ * kind of data. If this process dies during a step, the stored position does not move and the step is repeated. A step
+ * must end within limits.retention_piece_ms. Returns null if no step is due.
  */
 export function takePiece<P>(
   db: Database,
@@ -37,7 +37,7 @@ export function takePiece<P>(
 
 type Partition = string;
 
-/** The default partition, which has the messages of days without their own partition. */
+/** The default partition, which contains the messages whose day has no partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
@@ -45,7 +45,7 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** The first bytes of the oldest record, including its header. Null if no message is left. */
+  /** The first bytes of the oldest record, including the record's header. Null if no message is left. */
   readonly head: Buffer | null;
 }
 
@@ -137,8 +137,8 @@ export const estimateRows = async (sql: Sql, partition: Partition) =>
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
 /**
- * Returns which of the given files are in use: as the picture of a bot or person, as the current photo of a chat, in a
- * set of stickers, or in a scheduled post.
+ * Returns those of the given files that are in use as the picture of a bot or person, as the current photo of a chat,
+ * in a sticker set, or in a scheduled post.
  */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`

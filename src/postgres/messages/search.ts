@@ -1,18 +1,18 @@
-/** Selects messages that may contain the words of a search. */
+/** Selects messages that may contain the words of a search query. */
 import { hexWordPattern, wordPattern } from '../../rules/search.js';
 import { fragment, type Sql } from '../sql.js';
 
 export interface SearchRange {
   readonly chat: number;
   readonly user: number;
-  /** The search reads only messages with ids below this id, newest first. */
+  /** Only messages with ids below this one are read, newest first. */
   readonly before: number;
-  /** The maximum number of rows that the search reads, including the rows of deleted messages. */
+  /** The maximum number of rows to read, including the rows of deleted messages. */
   readonly rows: number;
 }
 
 export interface SearchedRow {
-  /** The position of the range in the list, from 1. */
+  /** The position of the range in the given list, counted from 1. */
   readonly place: number;
   /** The ids of messages that may contain all words, newest first. */
   readonly ids: readonly number[];
@@ -20,11 +20,11 @@ export interface SearchedRow {
   readonly bottom: number;
   /** Whether the chat may have rows below `bottom`. */
   readonly more: boolean;
-  /** Whether the range ended because its records are too large. */
+  /** Whether the range ended early because its records are too large. */
   readonly isCut: boolean;
 }
 
-/** The maximum total size of the records of a range, in bytes. */
+/** The maximum total size of the records that are read for one range, in bytes. */
 const bytes = fragment('(262144 + c.rows * 1024)');
 
 /** Makes Postgres cancel any statement of this transaction that takes longer than `ms`. */
@@ -32,11 +32,12 @@ export const boundStatements = (tx: Sql, ms: number) => tx.run`
   select set_config('statement_timeout', ${`${ms}ms`}, true)`;
 
 /**
- * Reads ranges of chats, newest first. A range ends after its rows, or as soon as its records have more bytes than
- * expected for that many rows. Returns up to `found` ids for each range. The words must be in the form of `foldCase`.
+ * Reads ranges of chats, newest first. A range ends after `rows` rows, or earlier if its records together are larger
+ * than expected for that many rows. Returns up to `found` ids for each range. The words must be in the form that
+ * `foldCase` returns.
  *
- * Postgres converts bytes to the form `hex` several times faster than to the form `escape`, so the slower comparison
- * gets only the records that pass the faster comparison.
+ * Postgres converts bytes to the form `hex` several times faster than to the form `escape`. Only the records that pass
+ * the fast comparison are compared in the slow form.
  */
 export function searchRanges(
   sql: Sql,

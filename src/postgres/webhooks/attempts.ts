@@ -1,4 +1,4 @@
-/** Holds SQL statements for attempts to deliver updates to webhooks. */
+/** Holds SQL statements for the attempts to deliver updates to webhooks. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, type Sql, seconds } from '../sql.js';
@@ -6,7 +6,7 @@ import type { Failure } from './failing.js';
 
 export interface NewAttempt {
   readonly bot: number;
-  /** The slot of the route, or 0 for the webhook itself. */
+  /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
   readonly updateId: number;
   /** Unix time in ms. */
@@ -15,14 +15,14 @@ export interface NewAttempt {
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
-  /** The first 1 KiB of the answer, with secrets redacted. */
+  /** The first 1 KiB of the receiver's answer, with secrets masked. */
   readonly answer: string;
   readonly tries: number;
-  /** The planned time of the next attempt, Unix time in ms. Null if no attempt is planned. */
+  /** When the next attempt is planned, as Unix time in ms. Null if none is planned. */
   readonly nextTryAt: number | null;
   /** Why this was the last attempt. Null after a success, or if another attempt follows. */
   readonly dead: string | null;
-  /** The update, or null if it cannot be delivered again. */
+  /** The update in packed form, or null if it cannot be delivered again. */
   readonly record: Buffer | null;
 }
 
@@ -46,7 +46,7 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // The ids have the same order as the given attempts. Both tables take their ids from one sequence.
+    // The ids follow the order of the given attempts. Both tables take their ids from the same sequence.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
@@ -71,8 +71,8 @@ const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
 };
 
 /**
- * Inserts attempts. Splits a refused batch in half until each refused attempt is alone. Returns the refused attempts
- * and the reasons.
+ * Inserts attempts. Halves a refused batch until each refused attempt is alone. Returns the refused attempts and the
+ * reasons.
  */
 async function insertApart(
   sql: Sql,
@@ -94,7 +94,7 @@ async function insertApart(
   }
 }
 
-/** Counts a refused attempt as a failure. Does not store it. */
+/** Counts a refused attempt as a failure, but does not store it. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -108,9 +108,9 @@ function countRefused(
 }
 
 /**
- * Stores the attempts of one shard and adds to the counts of their bots, in one transaction. Keeps the last
- * limits.delivery_successes_kept successes of each bot. Returns the attempts that Postgres refuses because of their
- * data. Refused attempts are counted but not stored, so that they do not delay the other attempts.
+ * Stores the attempts of one shard and adds them to the counts of their bots, in one transaction. Of each bot's
+ * successes, keeps the last limits.delivery_successes_kept. Returns the attempts that Postgres refuses because of their
+ * data. These are counted but not stored, so that they do not delay the others.
  */
 export async function appendAttempts(
   db: Database,
@@ -178,7 +178,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -186,7 +186,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in s, or null if no further attempt was planned. */
+  /** Unix time in seconds, or null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
   readonly slot: number;
@@ -194,8 +194,8 @@ export interface AttemptRow {
 
 export interface AttemptFilter {
   /**
-   * Whether to return only attempts since the current owner got the bot. The filter is only as precise as the clocks of
-   * the machines.
+   * Whether to leave out attempts from before the current owner got the bot. The filter is only as precise as the
+   * clocks of the machines.
    */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
@@ -230,7 +230,7 @@ export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
     coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
   from delivery_counts where bot_id = ${bot}`;
 
-/** A group of attempts from the last hour that belong to one queue and had the same outcome. */
+/** The attempts of one queue in the last hour that had the same outcome. */
 export interface OutcomeRow {
   readonly slot: number;
   readonly delivered: boolean;
@@ -239,18 +239,18 @@ export interface OutcomeRow {
   /** Null for successes. */
   readonly error: string | null;
   readonly count: number;
-  /** Unix time in s of the last attempt. */
+  /** The time of the last attempt, as Unix time in seconds. */
   readonly last: number;
   readonly p50: number;
   readonly p99: number;
-  /** The length in s of the period in which the attempts were made. */
+  /** The length in seconds of the period in which these attempts were made. */
   readonly seconds: number;
 }
 
 /**
- * Loads outcomes of the last hour, the most frequent first. Reads the last limits.delivery_successes_kept successes and
- * limits.delivery_failures_looked_at_max failures. If there are more attempts in the hour, `seconds` is the time since the oldest
- * of these attempts.
+ * Loads the outcomes of the last hour, the most frequent first. Reads only the last limits.delivery_successes_kept
+ * successes and limits.delivery_failures_looked_at_max failures. If the hour has more attempts, `seconds` is the time
+ * since the oldest attempt that was read.
  */
 export const loadOutcomes = (sql: Sql, bot: number) => sql.rows<OutcomeRow>`
   with looked_at as materialized (

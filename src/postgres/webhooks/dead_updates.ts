@@ -1,18 +1,21 @@
 /**
  * Holds SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
- * that is removed from the list becomes a tombstone of the same version. Without the tombstone, a repeated write of a
- * journal batch would restore the row.
+ * that leaves the list becomes a tombstone with the same version. Without the tombstone, the row would return if a
+ * journal batch were written again.
  */
 import type { AuditActor } from '../bots/audit.js';
 import type { Database, Sql } from '../sql.js';
 
 /** Selects the updates of one route. */
 export interface RouteRows {
-  /** The last bytes of a dead letter's record. A record that is not a dead letter ends with another field. */
+  /**
+   * The last bytes in the record of each of the route's dead letters. A record that is not a dead letter ends with
+   * another field.
+   */
   readonly dead: Buffer;
-  /** The last bytes of a delivered update's record. */
+  /** The last bytes in the record of each update that was delivered to the route. */
   readonly delivered: Buffer;
-  /** Excludes rows from before this time, because those rows belong to a deleted route. */
+  /** Rows from before this time are excluded, because they belong to a deleted route. */
   readonly since: Date;
 }
 
@@ -22,9 +25,9 @@ export interface DeadRow {
 }
 
 /**
- * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows with up to
- * `bytes` bytes in total, but at least one row. Also returns whether more rows follow. With `route`, loads only dead
- * letters of this route.
+ * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
+ * `bytes` bytes in total, but at least one row, and whether more rows follow. With `route`, loads only the dead letters
+ * of this route.
  */
 export async function loadDead(
   sql: Sql,
@@ -81,7 +84,7 @@ export interface TakenReplay {
 
 export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
-  /** The actor who started the replay. Null as soon as the audit log has an entry for the replay. */
+  /** Who started the replay. Null once the audit log has an entry for the replay. */
   readonly note: AuditActor | null;
 }
 
@@ -90,15 +93,15 @@ export interface ReplayRange {
   readonly to: number;
   /** Whether to include delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** Excludes updates that were delivered before this time. */
+  /** Updates that were delivered before this time are excluded. */
   readonly since: Date | null;
   readonly route: RouteRows | null;
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. Takes dead letters,
- * and delivered updates that are still stored. Removes the dead letters from the list. Returns null if the range has no
- * updates. `note` is the actor for the audit log, if the log needs an entry.
+ * Takes up to `limit` updates of a bot for redelivery, oldest first, from the start of the range. These are dead
+ * letters, which leave the list, and with `delivered` also stored updates that were delivered. Returns null if the
+ * range has no updates. If `note` is set, adds an entry to the audit log.
  */
 export function takeReplay(
   db: Database,
@@ -132,7 +135,7 @@ export function takeReplay(
       update dead_updates set record = null, deleted_at = now()
       where bot_id = ${bot} and record is not null
         and update_id = any(${rows.filter(({ dead }) => dead).map((row) => row.update_id)})`;
-    // Removes duplicates, because an update may be both a dead letter and a recorded delivery.
+    // Removes duplicates, because an update may be stored both as a dead letter and as a delivery.
     const once = [...new Map(rows.map((row) => [row.update_id, row])).values()];
     const updateIds = once.map((row) => row.update_id);
     const id = await sql.value<number>`

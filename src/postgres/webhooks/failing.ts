@@ -1,4 +1,4 @@
-/** Records when a webhook began to fail, and stores the notice to the bot's owner (behaviour §10). */
+/** Records since when a webhook has been failing, and stores the notice to the bot's owner (behaviour §10). */
 
 import { type Notice, notifyPerson } from '../bots/notices.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -6,23 +6,23 @@ import { type Database, type Sql, seconds } from '../sql.js';
 
 export interface Failure {
   readonly bot: number;
-  /** Unix time in ms of the first of these failures. */
+  /** The time of the first of these failures, as Unix time in ms. */
   readonly at: number;
   readonly error: string;
 }
 
 /**
- * Records the outcome of deliveries. Call this before the attempts are stored. A repeated outcome changes nothing. If a
+ * Records the outcome of deliveries. Call this before the attempts are stored. A repeated call changes nothing. If a
  * webhook has accepted nothing for limits.webhook_failing_ms, its owner gets one notice. The next notice is possible
- * only after a delivery succeeds or the webhook is set again.
+ * only after a delivery has succeeded or the webhook was set again.
  */
 export async function noteFailing(
   db: Database,
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
-  // Checks for failing webhooks before it begins a transaction. Usually no webhook is failing, and a transaction takes
-  // several round trips.
+  // Checks for failing webhooks before beginning a transaction. Usually there are none, and a transaction takes several
+  // round trips.
   const mended =
     delivered.length === 0
       ? []
@@ -39,7 +39,7 @@ async function note(sql: Sql, delivered: readonly number[], failed: readonly Fai
       where bot_id = any(${delivered}) and failing_since is not null`;
   if (failed.length === 0) return;
   const bots = failed.map(({ bot }) => bot);
-  // Ignores failures that happened before the webhook was set, because they belong to the previous webhook.
+  // Ignores failures from before the webhook was set, because they belong to the previous webhook.
   await sql.run`
     update webhooks w set failing_since = greatest(f.at, w.set_at)
      from unnest(${bots}::bigint[], ${failed.map(({ at }) => new Date(at))}::timestamptz[]) as f (bot_id, at)
@@ -63,14 +63,14 @@ export interface QueueOfRoute {
 }
 
 /**
- * Returns the name of the route in a slot. `box` contains the encrypted routes. Returns undefined if the route was
- * deleted or if the routes cannot be decrypted. Must not throw.
+ * Returns the name of the route in this slot. `box` contains the encrypted routes. Returns undefined if the route was
+ * deleted or the routes cannot be decrypted. Must not throw.
  */
 export type RouteNames = (bot: number, box: Buffer | null, slot: number) => string | undefined;
 
 /**
  * Records the outcome of deliveries to webhook routes, as `noteFailing` does for webhooks. The time
- * limits.webhook_failing_ms begins when the first failure is recorded.
+ * limits.webhook_failing_ms starts when the first failure is recorded.
  */
 export async function noteFailingRoutes(
   db: Database,
@@ -99,8 +99,8 @@ const dropRows = (sql: Sql, routes: readonly QueueOfRoute[]) => sql.run`
     (select * from unnest(${botsOf(routes)}::bigint[], ${slotsOf(routes)}::smallint[]))`;
 
 /**
- * Removes new rows that belong to deleted routes. A route may be deleted before its last failures are recorded, and the
- * new row would then stay, because no delivery follows. The lock makes this transaction wait for a change of the bot's
+ * Removes new rows of deleted routes. If a route is deleted before its last failures are recorded, its row would
+ * otherwise stay forever, because no delivery follows. The lock makes this transaction wait for changes of the bot's
  * routes.
  */
 async function dropDeleted(sql: Sql, begun: readonly QueueOfRoute[], nameOf: RouteNames): Promise<void> {

@@ -1,24 +1,24 @@
 /**
- * Holds SQL statements for replays of stored updates into a webhook (decision 0081). A replay is open until its queue in
- * Redis is closed.
+ * Holds SQL statements for replays of stored updates into a webhook (decision 0081). A replay is open until its queue
+ * in Redis is closed.
  */
 import { type Database, fragment, type Sql } from '../sql.js';
 
 export interface ReplayRow {
   readonly id: number;
   readonly bot: number;
-  /** The slot of the target, 0 for the webhook itself. */
+  /** The slot of the route that gets the updates, or 0 for the bot's webhook. */
   readonly slot: number;
   readonly from: number;
-  /** Unix time in s. Updates from before this time are skipped. */
+  /** Unix time in seconds. Updates from before this time are not replayed. */
   readonly fromTime: number | null;
   readonly last: number;
-  /** Unix time in s. */
+  /** Unix time in seconds. */
   readonly started: number;
   readonly ended: number | null;
   readonly cancelled: boolean;
   readonly closed: boolean;
-  /** The figures of an ended replay. */
+  /** `reached`, `fed` and `dead` are the figures of an ended replay. */
   readonly reached: number | null;
   readonly fed: number;
   readonly dead: number;
@@ -32,8 +32,8 @@ const columns = fragment(`id, bot_id as bot, slot, from_update_id as "from",
   cancelled, closed, reached, fed, dead`);
 
 /**
- * Starts a replay, and removes the bot's oldest replays beyond `kept`. Returns null if another replay of the bot is
- * open, or if the bot was deleted.
+ * Starts a replay. Keeps only the bot's `kept` newest replays. Returns null if another replay of the bot is open, or if
+ * the bot was deleted.
  */
 export function insertReplay(
   db: Database,
@@ -41,7 +41,7 @@ export function insertReplay(
   kept: number,
 ): Promise<ReplayRow | null> {
   return db.transaction(async (sql) => {
-    // Looks for an open replay first, because a refused insert would use up an id.
+    // Looks for an open replay first, because an insert that is refused would use up an id.
     if (!(await sql.some`select 1 from bots where id = ${bot} and deleted_at is null for update`))
       return null;
     if (await sql.some`select 1 from history_replays where bot_id = ${bot} and not closed`) return null;
@@ -56,7 +56,10 @@ export function insertReplay(
   });
 }
 
-/** Loads the replays of a bot, newest first. Leaves out replays that an earlier owner started. */
+/**
+ * Loads the replays of a bot, newest first. Leaves out replays from before `since`, because an earlier owner started
+ * them.
+ */
 export const loadReplays = (sql: Sql, bot: number, since: Date, limit: number) => sql.rows<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and started_at >= ${since}
   order by id desc limit ${limit}`;
@@ -64,7 +67,7 @@ export const loadReplays = (sql: Sql, bot: number, since: Date, limit: number) =
 export const loadRunning = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is null`;
 
-/** Loads the bot's replay that has ended and is still open. */
+/** Loads the bot's replay that has ended but is still open. */
 export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is not null and not closed`;
 
@@ -72,7 +75,7 @@ export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
 export const isOfOwner = (sql: Sql, id: number): Promise<boolean> => sql.some`
   select 1 from history_replays r join bots b on b.id = r.bot_id where r.id = ${id} and r.started_at >= b.owned_since`;
 
-/** Ends a replay. The caller must then close its queue. Returns false if the replay had already ended. */
+/** Ends a replay. The caller must then close the replay's queue. Returns false if the replay had already ended. */
 export const endReplay = (
   sql: Sql,
   bot: number,
@@ -87,7 +90,7 @@ export const endReplay = (
 export const closeReplay = (sql: Sql, id: number) => sql.run`
   update history_replays set closed = true where id = ${id} and ended_at is not null`;
 
-/** Claims open replays that no other worker serves. */
+/** Claims open replays, except those that another process has claimed. */
 export const claimReplays = (sql: Sql, limit: number, forMs: number) => sql.rows<ReplayRow>`
   update history_replays set claimed_until = now() + ${forMs}::bigint * interval '1 millisecond'
   where id in (
@@ -108,7 +111,7 @@ export interface StoredRange {
   readonly last: number;
   /** The replay does not need updates that were delivered or given up before this time. */
   readonly since: Date;
-  /** The time since which the owner has had the bot. */
+  /** Since when the bot has had its current owner. */
   readonly owned: Date;
 }
 

@@ -4,9 +4,9 @@ import type { Sql } from '../sql.js';
 export interface KeptUpdate {
   readonly bot: number;
   readonly updateId: number;
-  /** The time of the delivery, Unix time in ms. */
+  /** The time of the delivery, as Unix time in ms. */
   readonly at: number;
-  /** The person or bot that caused the update, or 0. */
+  /** The person or bot that caused the update. 0 if there is none. */
   readonly user: number;
   readonly record: Buffer;
 }
@@ -28,7 +28,7 @@ export const insertKept = (sql: Sql, rows: readonly KeptUpdate[]) =>
 
 const piece = 1_000;
 
-/** Deletes a limited number of the kept updates of a bot. Returns true if more such updates may be left. */
+/** Deletes some of a bot's kept updates. Returns true if more of them may be left. */
 export const deleteKeptOfBot = async (sql: Sql, bot: number): Promise<boolean> =>
   (await sql.value<number>`
     with gone as (
@@ -37,7 +37,7 @@ export const deleteKeptOfBot = async (sql: Sql, bot: number): Promise<boolean> =
       returning 1
     ) select count(*) as count from gone`) === piece;
 
-/** Deletes a limited number of the updates that a person caused. Returns true if more such updates may be left. */
+/** Deletes some of the updates that a person caused. Returns true if more of them may be left. */
 export const deleteKeptOfUser = async (sql: Sql, user: number): Promise<boolean> =>
   (await sql.value<number>`
     with gone as (

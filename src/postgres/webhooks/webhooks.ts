@@ -6,7 +6,7 @@ import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
 export interface WebhookColumns {
-  /** The encrypted URL. Null removes the webhook. */
+  /** The encrypted URL. If null, the bot has no webhook. */
   readonly url_box: Buffer | null;
   /** The encrypted secret that is sent with each request. */
   readonly secret_box: Buffer | null;
@@ -14,12 +14,12 @@ export interface WebhookColumns {
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
-  /** Null for the usual schedule. */
+  /** Null means the usual schedule. */
   readonly retry: RetryPolicy | null;
 }
 
 export interface WebhookRow extends WebhookColumns {
-  /** The encrypted routes. Null for a bot that never had routes. */
+  /** The encrypted routes. Null if the bot never had routes. */
   readonly routes_box: Buffer | null;
   readonly signing_box: Buffer;
   /** The encrypted former signing secret, which also signs requests until `former_until`. */
@@ -28,13 +28,14 @@ export interface WebhookRow extends WebhookColumns {
   readonly former_until: number | null;
   readonly version: number;
   /**
-   * The version at the last `setWebhook` or `deleteWebhook` call. A new signing secret does not change this version.
+   * The version that the last `setWebhook` or `deleteWebhook` call gave to the webhook. A new signing secret does not
+   * change this version.
    */
   readonly set_version: number;
-  /** Suspending a bot pauses its deliveries. */
+  /** Whether the bot is suspended, which pauses its deliveries. */
   readonly suspended: boolean;
   /**
-   * The version that orders copies in Redis. It equals `version`, or is greater after the secrets were encrypted again.
+   * The version that orders the copies in Redis. It is `version`, or greater if the secrets were encrypted again since.
    */
   readonly copy_version: number;
 }
@@ -45,7 +46,7 @@ const columns =
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** The changes that `setWebhook` made, or null if it changed nothing. */
+/** What a call of `setWebhook` changed, or null if it changed nothing. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -53,21 +54,20 @@ export interface WebhookChange {
 }
 
 /**
- * Makes concurrent calls for one bot wait for each other, even if the bot has no webhook row yet. Returns null if
- * `only` is a version of the webhook that is no longer current.
+ * Makes concurrent calls for one bot wait for each other, even if the bot has no row yet. Returns null if `only` is
+ * given and is not the current version of the webhook.
  */
 async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
     select owner_id as owner, username from bots
     where id = ${bot} and deleted_at is null and suspended_at is null for update`;
-  // Refuses a bot that was deleted in the meantime. The bot existed when the call began, because its token was valid
-  // then.
+  // The bot was deleted during the call. It existed before, because its token was valid then.
   if (lives === null) return only === null ? fail('unauthorized') : null;
   const was = await loadWebhook(sql, bot);
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores the row of a webhook. `set_version` (the version of the last `setWebhook`) changes only if `sets` is true. */
+/** Stores the row of a webhook. Changes `set_version` (the version of the last `setWebhook`) only if `sets` is true. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -85,11 +85,13 @@ const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffe
     returning version, set_version`;
 
 /**
- * Sets the webhook of a bot. A null URL removes the webhook. If the bot has no signing secret yet, stores `signing`,
- * which is encrypted. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and
- * the result of `differs` for the former row. A delivery that ends a webhook passes the webhook's version as `only`.
- * Such a call notifies the owner. If the row has another version, or if there is nothing to remove or to drop, the call
- * changes nothing and returns null. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
+ * Sets the webhook of a bot, or removes it if the URL is null. If the bot has no signing secret yet, stores `signing`,
+ * which is encrypted. With `drop`, the bot's queue drops its pending updates when it applies the change. Returns the
+ * new version, and the result of `differs` for the former row.
+ *
+ * A delivery that ends a webhook passes the webhook's version as `only`. The owner then gets a notice. If the row has
+ * another version by now, or if there is nothing to remove or to drop, changes nothing and returns null. Error:
+ * `unauthorized` for a bot that was deleted or suspended during the call.
  */
 export function setWebhook(
   db: Database,
@@ -130,8 +132,8 @@ export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.firs
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
 
 /**
- * Creates a signing secret for a bot that has none. Returns the bot's webhook row, and whether the secret is new.
- * Returns null unless `owner` owns the bot.
+ * Creates a signing secret if the bot has none. Returns the bot's webhook row, and whether the secret is new. Returns
+ * null if `owner` does not own the bot.
  */
 export function ensureWebhook(
   db: Database,
@@ -151,8 +153,8 @@ export function ensureWebhook(
 }
 
 /**
- * Replaces the signing secret of a bot. Returns false unless `owner` owns the bot now. The former secret stays valid
- * for another `overlapMs`.
+ * Replaces a bot's signing secret. The former secret stays valid for another `overlapMs`. Returns false if `owner` does
+ * not own the bot now.
  */
 export function rotateSigning(
   db: Database,
@@ -187,10 +189,12 @@ export const loadMask = async (sql: Sql, bot: number) =>
 
 /**
  * Changes the routes of a bot. `change` gets the current box and the new version. It returns the next box and the slot
- * of the changed route, or null to change nothing. `change` may throw. If the bot has no signing secret yet, this
- * function stores `signing`, which is encrypted. A delivery that ends a route passes the version of the bot's settings
- * as `only`. Such a call notifies the owner, and changes nothing if the webhook or a route has changed since. Returns
- * whether anything changed. Error: `unauthorized` for a bot that was deleted or suspended in the meantime.
+ * of the changed route, or null to change nothing. `change` may throw. If the bot has no signing secret yet, stores
+ * `signing`, which is encrypted. Returns whether anything changed.
+ *
+ * A delivery that ends a route passes the version of the bot's settings as `only`. The owner then gets a notice. If the
+ * webhook or a route has changed since, changes nothing. Error: `unauthorized` for a bot that was deleted or suspended
+ * during the call.
  */
 export function changeRoutes(
   db: Database,
@@ -228,12 +232,11 @@ export function changeRoutes(
 }
 
 export interface QueueSettings {
-  /** The version of the webhook, or null for a bot that polls. */
+  /** The version of the webhook, or null if the bot polls. */
   readonly hook: number | null;
   readonly set: number | null;
-  /** Whether the bot was deleted. */
   readonly gone: boolean;
-  /** The encrypted routes, and the settings version that belongs to them. */
+  /** The encrypted routes, and the version of the settings that belongs to them. */
   readonly routes_box: Buffer | null;
   readonly version: number | null;
   readonly suspended: boolean;
