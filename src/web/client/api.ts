@@ -4,7 +4,7 @@ import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
   readonly status: number;
-  /** The seconds to wait before a retry, or 0 if the service gave none. */
+  /** How many seconds to wait before a retry, or 0 if the service did not say. */
   readonly retryAfter: number;
 
   constructor(status: number, description: string, retryAfter = 0) {
@@ -15,19 +15,19 @@ export class ApiFailure extends Error {
 }
 
 export interface CallOptions {
-  /** The idempotency key. Calls with the same key take effect only once. */
+  /** The idempotency key. If several calls have the same key, only one takes effect. */
   key?: string;
-  /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
+  /** A token to use instead of the signed-in person's token. A 401 for this token does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
   /**
-   * Called with the number of bytes of the body that were sent so far. The number starts again at 0 when the call is
-   * repeated.
+   * Called with the number of bytes of the body that were sent so far. If the call is repeated, the count starts again
+   * at 0.
    */
   onProgress?: (bytes: number) => void;
 }
 
-/** Returns whether the service refused a call permanently. A repeated call would be refused too. */
+/** Returns whether the service refused the call, so that repeating the call would be useless. */
 export const isRefusal = (error: unknown): boolean => error instanceof ApiFailure && error.status < 429;
 
 type Body = Record<string, unknown> | Blob | FormData | undefined;
@@ -43,8 +43,8 @@ interface UploadOptions {
 }
 
 /**
- * Does the same as `fetch`, and reports the progress of the upload. Uses XMLHttpRequest, because `fetch` cannot report
- * the progress.
+ * Does what `fetch` does, and also reports the progress of the upload. Uses XMLHttpRequest, because `fetch` cannot
+ * report it.
  */
 function upload(
   path: string,
@@ -82,7 +82,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
     ? upload(path, given, onProgress)
     : (early ?? fetch(path, { ...given, cache: 'no-store' })));
   const reply = (await answer.json().catch((error) => {
-    // Treats the outcome as unknown, because the connection broke in the middle of the answer.
+    // The connection broke in the middle of the answer, so the outcome is unknown.
     if (answer.ok) throw new TypeError('incomplete answer', { cause: error });
     return {};
   })) as {
@@ -96,7 +96,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
-/** Returns whether a call is safe to repeat. This applies to reads and to calls with an idempotency key. */
+/** Returns whether a call is safe to repeat, which is so for reads and for calls with an idempotency key. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
 /** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */
@@ -123,7 +123,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** Returns a blob URL for a stored file. The URL is valid only in this page. Loads each file only once. */
+/** Returns a blob URL for a stored file. The URL is valid only in this page. Each file is loaded only once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

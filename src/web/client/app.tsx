@@ -46,8 +46,8 @@ function Welcome() {
 }
 
 /**
- * Moves the focus into a page that the person has opened. Otherwise the Tab key would first go through the whole list of
- * chats. The page in a new window does not get the focus.
+ * Moves the focus into a page when the person opens it, because the Tab key would otherwise first go through the whole
+ * list of chats. Leaves the focus alone on the first page that a window shows.
  */
 function useFocusInPage(page: string, id: string): void {
   const shown = `${page}/${id}`;
@@ -136,8 +136,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select');
 
 /**
- * Returns what a key opens. Recognises Ctrl+K by the position of the key, because some keyboard layouts have another
- * letter on that key.
+ * Returns what a pressed key opens. Recognises Ctrl+K by the position of the K key, because some keyboard layouts have
+ * another letter there.
  */
 function openedBy(event: KeyboardEvent): Opened | null {
   const { code, key, altKey, shiftKey, ctrlKey, metaKey, target } = event;
@@ -145,7 +145,7 @@ function openedBy(event: KeyboardEvent): Opened | null {
   return key === '?' && !ctrlKey && !metaKey && !isTyping(target) ? 'shortcuts' : null;
 }
 
-/** Listens for keyboard shortcuts. While a dialog or a menu is open, the shortcuts do nothing. */
+/** Handles keyboard shortcuts. While a dialog or a menu is open, the shortcuts do nothing. */
 function KeyboardShortcuts() {
   const [opened, setOpened] = useState<Opened | null>(null);
   useEffect(() => {
@@ -166,7 +166,7 @@ function KeyboardShortcuts() {
   );
 }
 
-/** Loads the code for notifications after the page was drawn, and runs this code. Returns a cleanup function. */
+/** Loads and starts the code for notifications after the page was drawn. Returns a cleanup function. */
 function startPushLater(): () => void {
   let isHere = true;
   let end = () => {};
@@ -194,7 +194,7 @@ function SignedIn() {
         <h1>Petrel</h1>
       </header>
       <ChatList />
-      {/* The key makes React remove the former page at once, so that this page marks no more messages as read. */}
+      {/* The key makes React remove the former page at once, so that the former page marks no more messages as read. */}
       <Part
         key={page}
         waiting={

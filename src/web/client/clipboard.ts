@@ -1,6 +1,5 @@
 /**
- * Copies text and creates random names. Also works on pages without HTTPS, where browsers do not offer the usual
- * functions.
+ * Copies text and creates random names, also on pages without HTTPS, where browsers lack the usual functions for this.
  */
 import { t } from './words.js';
 
@@ -13,7 +12,7 @@ export async function copyText(text: string): Promise<void> {
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'sr-only';
-  // The text field must be inside the open dialog, because text outside of the dialog cannot be selected.
+  // The text field must be inside the open dialog, because text outside the dialog cannot be selected.
   (document.querySelector('dialog[open]') ?? document.body).append(area);
   area.select();
   const done = document.execCommand('copy');

@@ -1,4 +1,4 @@
-/** Runs in the page before everything else. Small, because the page waits until this script has run. */
+/** Runs in the page before everything else. Must be small, because the page waits until this script has run. */
 import { startEarlyCalls } from './early_calls.js';
 import { storedToken } from './stored_token.js';
 

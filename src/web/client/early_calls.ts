@@ -1,6 +1,6 @@
 /**
- * Starts the first calls of a signed-in person before the code of the application is loaded, and passes their answers to
- * the application.
+ * Starts the first calls of a signed-in person before the application's code is loaded, and passes the answers to the
+ * application.
  */
 interface EarlyCalls {
   readonly token: string;
@@ -15,14 +15,17 @@ export function startEarlyCalls(token: string): void {
   const answers = new Map<string, Promise<Response>>();
   for (const path of paths) {
     const answer = fetch(path, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
-    // The application handles the error when it takes the answer.
+    // The application handles the error when it takes this answer.
     answer.catch(() => {});
     answers.set(path, answer);
   }
   place.petrelEarlyCalls = { token, answers };
 }
 
-/** Returns the answer of an early call, once. Returns undefined if there is none for this path and token. */
+/**
+ * Returns the answer of an early call. The same answer is returned only once. Undefined if there is no early call with
+ * this path and token.
+ */
 export function takeEarlyAnswer(path: string, token: string): Promise<Response> | undefined {
   const { petrelEarlyCalls: early } = place;
   if (early?.token !== token) return undefined;

@@ -1,6 +1,6 @@
 /**
  * Returns the text of an error for a person. Errors that people can cause are translated. All other errors keep the
- * text of the service.
+ * service's text.
  */
 import { ApiFailure } from './api.js';
 import { say } from './notes.js';
@@ -16,7 +16,7 @@ interface Varying {
 let reasons: Readonly<Record<string, WordKey>> = {};
 let varying: readonly Varying[] = [];
 
-// Loads the translations after the page. As long as they are not loaded, errors keep the text of the service.
+// Loads the translations after the page. Until they are loaded, errors keep the service's text.
 import('./reasons.js').then(
   (loaded) => {
     reasons = loaded.reasons;
@@ -29,7 +29,7 @@ import('./reasons.js').then(
 );
 
 export function reasonOf(error: unknown): string {
-  // Uses our own text, because the text of a `fetch` error is in the browser's language.
+  // Uses our own text, because the text of a `fetch` error comes from the browser and may be in another language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;
@@ -41,7 +41,7 @@ export function reasonOf(error: unknown): string {
   return said;
 }
 
-/** Runs an action of the person. If it fails, shows the reason as a note. */
+/** Runs an action of the person. If it fails, shows the reason. */
 export async function attempt(action: () => Promise<unknown>): Promise<void> {
   try {
     await action();

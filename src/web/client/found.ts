@@ -1,11 +1,11 @@
-/** Finds the words of a search in a text, to highlight them. Compares texts in the same way as the service. */
+/** Finds the words of a search query in a text, to highlight them. Compares texts as the service does. */
 
 export interface Piece {
   readonly text: string;
   readonly isFound: boolean;
 }
 
-/** Returns the text in lower case. The length stays the same, so that positions stay valid. */
+/** Returns the text in lower case. Keeps the length, so that positions stay valid. */
 const folded = (text: string): string => {
   const lower = text.toLowerCase().replaceAll('ς', 'σ');
   if (lower.length === text.length) return lower;
@@ -18,13 +18,11 @@ export const wordsOf = (query: string): string[] => [
   ...new Set(query.split(/\s+/u).filter(Boolean).map(folded)),
 ];
 
-/**
- * How much text before the first match is part of a snippet, and how long a snippet is. Both are in UTF-16 code units.
- */
+/** How much text a snippet shows before the first match, and how long a snippet is, in UTF-16 code units. */
 const before_max = 24;
 const snippet_max = 160;
 
-/** Divides a text into pieces with and without the words. Overlapping matches become one piece. */
+/** Divides a text into pieces that match a word and pieces that match none. Overlapping matches become one piece. */
 export function piecesOf(text: string, words: readonly string[]): Piece[] {
   const lower = folded(text);
   const isFound = new Uint8Array(text.length);
@@ -41,14 +39,14 @@ export function piecesOf(text: string, words: readonly string[]): Piece[] {
   return pieces;
 }
 
-/** Returns the part of a text around the first match, on one line. */
+/** Returns a snippet: the part of a text around the first match, on one line. */
 export function snippetOf(text: string, words: readonly string[]): Piece[] {
   const line = text.replace(/\s+/gu, ' ').trim();
   const lower = folded(line);
   const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0);
   const first = places.length === 0 ? 0 : Math.min(...places);
   let from = first <= before_max ? 0 : first - before_max;
-  // Does not begin within a surrogate pair.
+  // Does not begin in the middle of a surrogate pair.
   if (from > 0 && /[\udc00-\udfff]/.test(line[from] as string)) from--;
   const cut = line.slice(from, from + snippet_max).replace(/[\ud800-\udbff]$/, '');
   return piecesOf(`${from > 0 ? '…' : ''}${cut}${from + cut.length < line.length ? '…' : ''}`, words);

@@ -1,36 +1,41 @@
-/** Keeps an event stream open by reconnecting. Uses `fetch`, because EventSource cannot send the token. */
+/**
+ * Keeps an event stream open, and reconnects it when it breaks. Uses `fetch`, because EventSource cannot send the
+ * token.
+ */
 import { createParser } from 'eventsource-parser';
 import { signOut, token } from './session.js';
 import type { PostStreamEvents, StreamEvents } from './types.js';
 
-/** Maps the names of events to their data. */
+/** Maps the name of each event to its data. */
 type Events = StreamEvents | PostStreamEvents;
 
-/** An event of a stream, with its name and its data. */
 export type LiveEvent<E extends Events> = { [Name in keyof E]: [event: Name, data: E[Name]] }[keyof E];
 
 export interface LiveOptions<E extends Events> {
   readonly path: string;
-  /** Whether to report this window as being in the background. The service then sends push notifications. */
+  /**
+   * Whether to tell the service when this window is in the background, so that the service then sends push
+   * notifications.
+   */
   readonly tellsUnseen?: boolean;
   on(...event: LiveEvent<E>): void;
-  /** Called with true when events arrive, and with false when the stream breaks. */
+  /** Called with true when the stream delivers events, and with false when it breaks. */
   state(open: boolean): void;
 }
 
-/** A connection counts as dead after this long without data. The service sends something every 15 s. */
+/** A connection that has sent nothing for this long counts as broken. The service sends something every 15 s. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
-/** How long a window counts as visible after it was hidden. */
+/** How long a hidden window still counts as visible. */
 const unseen_ms = 3_000;
 
 /**
- * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream.
- * Reconnects immediately to report that the window became visible or hidden. No event is lost.
+ * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream. When the
+ * window becomes visible or hidden, reconnects immediately, because the new request reports this. No event is lost.
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;
-  /** `close` aborts this signal, which removes the listeners and ends the loop. */
+  /** Removes the listeners and ends the loop when `close` is called. */
   readonly #end = new AbortController();
   #lastId = '';
   #unseen: boolean;
@@ -89,7 +94,7 @@ export class LiveStream<E extends Events> {
     else if (!document.hidden && this.#unseen) change();
   }
 
-  /** Reads until the stream ends or is silent for too long. Returns whether any event arrived. */
+  /** Reads until the stream ends or has sent nothing for too long. Returns whether any event arrived. */
   async #read(): Promise<boolean> {
     const { path, on, state } = this.#options;
     const cut = new AbortController();
@@ -102,8 +107,8 @@ export class LiveStream<E extends Events> {
         came = true;
         if (event === 'ready') state(true);
         on(...([event ?? 'message', JSON.parse(data)] as LiveEvent<E>));
-        // Stores the id of an event only after the event was handled, so that the service resends an event that was not
-        // handled.
+        // Stores the id of an event only after the event was handled. If handling fails, the service thus sends the
+        // event again.
         if (id) this.#lastId = id;
       },
     });

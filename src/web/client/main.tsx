@@ -1,8 +1,7 @@
 /** Starts the application in its page. */
 import { createRoot } from 'react-dom/client';
 import { App } from './app.js';
-// Imports the styles of the picture cropper here, because styles are loaded with the page. The code of the cropper is
-// loaded later.
+// Imports the picture cropper's styles here, because styles are loaded with the page. Its code is loaded later.
 import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
@@ -13,7 +12,7 @@ import { setLanguage, wantedLanguage } from './words.js';
 
 const root = document.getElementById('root');
 if (root) {
-  // Loads the person's language and the session of other tabs before the page is drawn for the first time.
+  // Loads the language and the session of another tab before the page is first drawn.
   await Promise.all([setLanguage(wantedLanguage(), false).catch(() => {}), joinSession()]);
   createRoot(root).render(<App />);
 }

@@ -25,7 +25,10 @@ export const chatName = (chat: Chat): string => {
   return name === '' && chat.type === 'person' ? t('deleted_account') : name;
 };
 
-/** Returns whether the person may write in the chat. A bot can still refuse messages from the person. */
+/**
+ * Returns whether the person may write in the chat. In a direct chat, the bot can still refuse messages from the
+ * person.
+ */
 export const mayWriteIn = ({ type, can_post, blocked, closed }: ChatSummary): boolean =>
   !blocked && !closed && (type !== 'channel' || can_post === true);
 
@@ -33,7 +36,7 @@ export const mayWriteIn = ({ type, can_post, blocked, closed }: ChatSummary): bo
 export const serviceKindOf = (message: Message): ServiceKind | undefined =>
   serviceKinds.find((kind) => message[kind] !== undefined);
 
-/** Returns the line that shows a service message, or null for other messages. */
+/** Returns the text that a chat shows for a service message, or null for other messages. */
 export function serviceText({ kind, from, member, text = '' }: MessagePreview): string | null {
   const [name, who] = [personName(from), personName(member)];
   const own = from?.id === member?.id;
@@ -73,7 +76,7 @@ export function previewOf(message: Message): MessagePreview {
   };
 }
 
-/** Returns the preview of a message as one line of text. */
+/** Returns the text of a message's preview on one line. */
 export function summaryOf(preview: MessagePreview): string {
   const { kind, text = '', file_name } = preview;
   const service = serviceText(preview);
@@ -87,14 +90,17 @@ class Profiles extends Signal {
   readonly byName = new Map<string, BotPage | null>();
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
-  /** Returns the page of a bot, or null if the bot does not exist. Loads a missing page. */
+  /**
+   * Returns the page of a bot, or null if the bot does not exist. If the page is not loaded yet, starts to load it and
+   * returns undefined.
+   */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
     if (!this.byName.has(username)) void this.load(username);
     return this.byName.get(username);
   }
 
-  /** Drops all pages, for example after a change of the language. The pages are loaded again when needed. */
+  /** Drops all pages, for example when the language changes. They are loaded again when they are needed. */
   forget(): void {
     this.byName.clear();
     this.#asked.clear();

@@ -5,7 +5,7 @@ export interface Note {
   readonly id: number;
   readonly text: string;
   readonly kind: 'note' | 'alert';
-  /** The URL that is opened if the person agrees. */
+  /** A URL that the person can open from the note. */
   readonly url?: string;
 }
 
@@ -16,7 +16,7 @@ export function drop(id: number): void {
   notes.set(notes.value.filter((note) => note.id !== id));
 }
 
-/** Shows a note. A longer note stays longer on screen. */
+/** Shows a note. The longer its text, the longer it stays on screen. */
 export function say(text: string, kind: Note['kind'] = 'note', url?: string): void {
   const id = ++count;
   notes.set([...notes.value.slice(-3), { id, text, kind, url }]);

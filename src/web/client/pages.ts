@@ -1,10 +1,10 @@
-/** Handles lists that the service returns page by page. */
+/** Loads lists that the service returns page by page. */
 import { useCallback, useEffect, useState } from 'react';
 import { get } from './api.js';
 import { reasonOf } from './failures.js';
 import type { Page } from './types.js';
 
-/** Returns a list that grows page by page. `load` without a cursor starts from the first page. */
+/** Returns a list to which `load` adds pages. `load` without a cursor starts again from the first page. */
 export function usePages<T>(path: string, limit = 50) {
   const [items, setItems] = useState<T[] | null>(null);
   const [cursor, setCursor] = useState<string | undefined>();

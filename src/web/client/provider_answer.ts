@@ -1,12 +1,13 @@
 /**
- * Takes the answer of an identity provider from the address of the page. The answer contains a one-time code, which must
- * not stay in the address or in the history of the browser. Also opens the page that was open when the sign-in began.
+ * Reads the answer of an identity provider from the page's address, and removes it there. The answer contains a
+ * one-time code, which must not stay in the address or in the browser's history. Then opens the page that was open when
+ * the sign-in began.
  */
 import { go } from './route.js';
 
 const key = 'petrel.sign_in';
 
-/** What a tab remembers while the person is at the provider. */
+/** What this tab remembers while the person signs in at the provider. */
 interface Left {
   readonly hash: string;
   readonly keep: boolean;
@@ -33,7 +34,10 @@ function take() {
   return { query, keep };
 }
 
-/** The answer of the provider and whether the person wants to stay signed in. Null if the page is no answer. */
+/**
+ * The query with the provider's answer, and whether the person wants to stay signed in. Null if this page was not
+ * opened by the provider's redirect.
+ */
 export const providerAnswer = take();
 
 export function rememberPage(keep: boolean): void {

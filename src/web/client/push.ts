@@ -1,4 +1,7 @@
-/** Manages push notifications while no window is open: their state in this browser and the service worker. */
+/**
+ * Manages push notifications, which arrive while no window is open: their state in this browser, and the service
+ * worker.
+ */
 import { call, get } from './api.js';
 import { go, route } from './route.js';
 import { leaving, me } from './session.js';
@@ -6,8 +9,8 @@ import { Cell } from './signal.js';
 import { scriptUrl } from './trusted_scripts.js';
 
 /**
- * The state of notifications. `none` means that the service or the browser does not support notifications. `blocked`
- * means that the person has blocked notifications in the browser.
+ * The state of notifications. `none` means that the service or the browser does not support them. `blocked` means that
+ * the person has blocked them in the browser.
  */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 
@@ -35,7 +38,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned notifications on in this browser. Only this person gets notifications in this browser. */
+/** The person who turned on notifications in this browser. Only this person gets them here. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -45,7 +48,8 @@ const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
 /**
- * Waits until the worker is active. Does not wait for a `controllerchange` event, because the worker controls no page.
+ * Waits until the worker is active. There is no `controllerchange` event to wait for, because the worker controls no
+ * page.
  */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
@@ -57,7 +61,7 @@ function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): P
   });
 }
 
-/** Subscribes with the current key of the service. */
+/** Subscribes with the service's current key. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
   const registration = await navigator.serviceWorker.register(scriptUrl(worker));
@@ -68,7 +72,7 @@ async function subscribe(): Promise<void> {
 }
 
 /**
- * Asks the browser for permission after the person has clicked. Throws if the browser cannot reach its push service.
+ * Asks the browser for permission. Call this only after a click. Throws if the browser cannot reach its push service.
  */
 export async function turnOn(): Promise<void> {
   const permission = await Notification.requestPermission();
@@ -90,13 +94,13 @@ export async function turnOff(): Promise<void> {
   pushChoice.set('off');
 }
 
-/** Unsubscribes at sign-out, so that the next person gets no notifications for the previous person. */
+/** Unsubscribes at sign-out, so that the next person in this browser gets no notifications for the previous one. */
 async function leave(token: string): Promise<void> {
   if (!isSupported()) return;
   const present = await known();
   if (!present) return;
   const { endpoint } = present;
-  // Uses the token of the person who signs out. If this token is no longer valid, the service has already removed its
+  // Uses the token of the person who signs out. If it is no longer valid, the service has already removed its
   // subscriptions.
   await Promise.allSettled([
     call('DELETE', '/api/me/push', { endpoint }, { as: token }),
@@ -105,8 +109,8 @@ async function leave(token: string): Promise<void> {
 }
 
 /**
- * Loads the state of notifications, and sends the browser's subscription again in case the service lost it. Returns a
- * cleanup function.
+ * Loads the state of notifications. Also sends the browser's subscription again, in case the service has lost it.
+ * Returns a cleanup function.
  */
 export function startPush(): () => void {
   void look().catch(() => {});
@@ -135,14 +139,14 @@ async function look(): Promise<void> {
   else {
     const present = Notification.permission === 'granted' ? await known() : null;
     if (present && owner.read()) await subscribe();
-    // Removes another person's subscription.
+    // The subscription belongs to another person.
     else await present?.unsubscribe();
     pushChoice.set(present && owner.read() ? 'on' : 'off');
   }
   await clear();
 }
 
-/** Closes the notifications of the open chat. */
+/** Closes the notifications about the open chat. */
 async function clear(): Promise<void> {
   const { page, id } = route.value;
   if (page !== 'chat') return;

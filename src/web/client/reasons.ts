@@ -1,7 +1,10 @@
-/** Maps each service error that the application can show to its translation key. */
+/** Maps each error of the service that the application can show to the key of its translation. */
 import type { Words } from './words/en.js';
 
-/** Maps texts of the error catalogue without their prefix ("Bad Request: "). Braces name variable parts. */
+/**
+ * Maps the texts of the error catalogue, without their prefix ("Bad Request: "). Braces contain the names of variable
+ * parts.
+ */
 export const reasons: Readonly<Record<string, keyof Words>> = {
   'retry after {n}': 'fail_too_often',
   'Request Entity Too Large': 'fail_too_large',

@@ -1,10 +1,10 @@
-/** Reads the open page from the fragment of the URL, because the service itself serves only one page. */
+/** Reads from the fragment of the URL which page is open. The service itself serves only one page. */
 import { Cell } from './signal.js';
 
 export interface Route {
   /**
-   * The name of the page: `chat`, `bot` (a bot that is not started), `person`, `bots`, `settings` or another name. The
-   * name is '' if no page is open, and `archive` if only the list of archived chats is open.
+   * The name of the page: `chat`, `bot` (a bot that the person has not started), `person`, `bots`, `settings` or
+   * another name. '' if no page is open. `archive` if only the list of archived chats is open.
    */
   readonly page: string;
   readonly id: string;

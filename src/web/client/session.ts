@@ -1,6 +1,6 @@
 /**
- * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is
- * never part of a URL. A new tab gets the token from the other tabs. Signing out ends the session in all tabs.
+ * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that. It is
+ * never part of a URL. A new tab gets the token from another tab. Signing out ends the session in all tabs.
  */
 import { Cell } from './cell.js';
 import { storedToken, token_key } from './stored_token.js';
@@ -11,7 +11,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(token_key);
     else storage().setItem(token_key, token);
   } catch {
-    // If storage is missing, the person stays signed in until the page is closed.
+    // If storage is missing, the person is signed out when the page is closed.
   }
 }
 
@@ -23,18 +23,15 @@ export const token = new Cell(storedToken());
 export const me = new Cell<Self | null>(null);
 
 /**
- * A message between the tabs of this browser. A tab without a session asks the other tabs for their session. `byLink`
- * is true if the URL of the asking tab names a page, for example a chat.
+ * A message between the tabs of this browser. A tab without a session asks the others for theirs. `byLink` is true if
+ * the URL of the asking tab names a page, for example a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }
   | { readonly kind: 'session'; readonly token: string }
   | { readonly kind: 'end'; readonly token: string };
 
-/**
- * The channel to other tabs, which delivers messages only to pages of this origin. Null if the browser forbids such
- * channels.
- */
+/** The channel to the other tabs of this origin. Null if the browser does not allow such channels. */
 const tabs = openTabs();
 
 function openTabs(): BroadcastChannel | null {
@@ -49,7 +46,7 @@ const tell = (message: TabMessage) => tabs?.postMessage(message);
 
 const demoKey = 'petrel.demo';
 
-/** Whether this browser offers demo people. If so, each window may show another person. */
+/** Returns whether this browser offers demo people. In this case, each window may show another person. */
 function isDemo(): boolean {
   try {
     return localStorage.getItem(demoKey) !== null;
@@ -58,7 +55,7 @@ function isDemo(): boolean {
   }
 }
 
-/** How long a background tab waits before it answers. A visible tab thus answers first. */
+/** How long a tab in the background waits before it answers, so that a visible tab answers first. */
 const background_ms = 50;
 const answer_ms_max = 250;
 
@@ -79,8 +76,8 @@ function take(secret: string): void {
 }
 
 /**
- * Asks the other tabs for their session. Resolves when a tab has answered, or when no tab is likely to answer. `byLink`
- * is true on a page whose path is a link, for example the page of a post.
+ * Asks the other tabs for their session. Resolves when a tab has answered, or when an answer has become unlikely.
+ * `byLink` is true on a page that people open from a link, for example the page of a post.
  */
 export function joinSession(byLink = false): Promise<void> {
   const page = location.hash.replace(/^#\/?/, '');
@@ -104,19 +101,19 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
   if (!isDemo()) tell({ kind: 'session', token: secret });
 }
 
-/** The work to do with the old token at sign-out. */
+/** Functions that run at sign-out and still need the token. */
 export const leaving = new Set<(token: string) => Promise<void>>();
-/** How long this work may take, and how long the whole sign-out may take before the page is loaded again. */
+/** How long these functions may run, and how long the whole sign-out may take before the page is loaded again. */
 const work_ms_max = 1_000;
 const leaving_ms_max = 2_000;
 
 const within = (ms: number, work: Promise<unknown>): Promise<unknown> =>
   Promise.race([work, new Promise((resolve) => setTimeout(resolve, ms))]);
 
-/** Ends the session at the service too. A token that is not a session stays valid. */
+/** Ends the session at the service too. If the token is not a session, it stays valid. */
 async function endSession(secret: string): Promise<void> {
   const headers = { Authorization: `Bearer ${secret}` };
-  // Keeps this call alive, because the page is loaded again soon and would otherwise cancel the call.
+  // `keepalive` lets this call finish although the page is loaded again soon.
   await fetch('/api/me/session', { method: 'DELETE', headers, keepalive: true }).catch(() => {});
 }
 
@@ -130,18 +127,18 @@ export function signOut(isValid = true): void {
 }
 
 /**
- * Whether the session has ended and the page is about to be loaded again. If so, everything that the person types now
- * would be lost.
+ * Whether the session has ended and the page will be loaded again soon. Anything that the person types now would be
+ * lost.
  */
 export let isLeaving = false;
 
-/** Ends the session in this tab, after the last work with the token. */
+/** Ends the session in this tab. Waits for `last`, which still uses the token, before it loads the page again. */
 function leave(last: Promise<unknown> = Promise.resolve()): void {
   isLeaving = true;
   write(tab, null);
   token.set('');
   me.set(null);
-  // Changes the fragment and reloads the page. The reload removes everything that was loaded for this person.
+  // Loading the page again removes everything that was loaded for this person. The empty fragment opens no page.
   location.hash = '';
   void within(leaving_ms_max, last).then(() => location.reload());
 }

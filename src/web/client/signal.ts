@@ -1,10 +1,10 @@
-/** Lets components subscribe to state outside of React. */
+/** Lets components subscribe to state that is stored outside React. */
 import { useSyncExternalStore } from 'react';
 import { Cell, Signal } from './cell.js';
 
 export { Cell, Signal };
 
-/** Redraws the calling component after each change. */
+/** Redraws the component that calls this hook after each change. */
 export function useSignal(signal: Signal): number {
   return useSyncExternalStore(signal.subscribe, signal.version);
 }

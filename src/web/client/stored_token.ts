@@ -1,7 +1,7 @@
 /** Reads the stored token of the signed-in person. */
 export const token_key = 'petrel.token';
 
-/** If the browser forbids storage, nothing is stored. */
+/** If the browser does not allow storage, nothing is stored. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(token_key);
@@ -10,5 +10,7 @@ function read(storage: () => Storage): string | null {
   }
 }
 
-/** Returns the token that is stored for this tab or for this browser, or '' if there is none. */
+/**
+ * Returns the token that is stored for this tab or, if there is none, for this browser. Returns '' if there is neither.
+ */
 export const storedToken = (): string => read(() => sessionStorage) ?? read(() => localStorage) ?? '';

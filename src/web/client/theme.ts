@@ -1,4 +1,4 @@
-/** Sets the colour scheme: light, dark, or the scheme of the system. */
+/** Sets the colour scheme: light, dark, or that of the system. */
 import { Cell } from './signal.js';
 
 export const themes = ['system', 'light', 'dark'] as const;
@@ -30,6 +30,6 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(key, chosen);
   } catch {
-    // If storage is missing, the choice applies until the page is closed.
+    // If storage is missing, the choice is lost when the page is closed.
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Creates the URLs of worker scripts. The Content-Security-Policy allows only the Trusted Types policy of this file.
+ * Creates the URLs of worker scripts. The Content-Security-Policy allows no other Trusted Types policy than the one in
+ * this file.
  */
 type Create = (url: string) => string;
 type Factory = {

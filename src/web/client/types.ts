@@ -19,13 +19,13 @@ export type AddPolicy = Self['add_to_groups'];
 
 export type Button = InlineKeyboard['inline_keyboard'][number][number];
 
-/** Describes a file of any kind. A video note has its length as width and height. */
+/** A file of any kind. A video note has its length as width and height. */
 export type FileRef = Document & Partial<PhotoSize & Video & Audio & Pick<Sticker, 'emoji' | 'set_name'>>;
 
-/** Names the content of a message that has neither text nor a file. */
+/** The kinds of content that have neither text nor a file. */
 export type ObjectKind = Extract<MessagePreview['kind'], 'location' | 'venue' | 'contact' | 'dice' | 'poll'>;
 
-/** Lists the fields that make a Message a service message. */
+/** The fields that make a Message a service message. */
 export const serviceKinds = [
   'pinned_message',
   'group_chat_created',
@@ -39,7 +39,7 @@ export type ServiceKind = (typeof serviceKinds)[number];
 
 export type MediaKind = Exclude<MessagePreview['kind'], ObjectKind | ServiceKind | 'text' | 'service'>;
 
-/** Combines the fields of all kinds of files, because the pages show posts with any kind of file. */
+/** A post whose media has the fields of all kinds of files, because the pages show posts with any kind of file. */
 export type Post = Omit<WirePost, 'media'> & {
   media?: (FileRef & { type: MediaKind }) | { type: 'poll'; poll: Poll };
 };
@@ -49,7 +49,7 @@ export interface Page<T> {
   next_cursor?: string;
 }
 
-/** Holds the properties of each page about the person's own bot. */
+/** The properties of each page about one of the person's own bots. */
 export interface BotProps {
   bot: OwnedBotSettings;
   changed: () => void;

@@ -111,7 +111,7 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
-  /** Clears the typed text, because a text confirms only the action for which it was typed. */
+  /** Clears the typed text, because a text that was typed to confirm one action must not confirm another. */
   const ask = (what: 'transfer' | 'delete') => {
     setTyped('');
     setAsking(what);

@@ -1,4 +1,4 @@
-/** Shows an example program that answers as this bot. The person can copy it. */
+/** Shows an example program that answers messages as this bot, for the person to copy. */
 
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';

@@ -1,4 +1,7 @@
-/** Starts replays of stored updates into a webhook, and shows their progress. Loaded only with the page of a webhook. */
+/**
+ * Starts replays of stored updates into a webhook, and shows their progress. This code is loaded only with a webhook's
+ * page.
+ */
 import { useCallback, useEffect, useId, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -24,7 +27,7 @@ const refresh_ms = 2_000;
 const shown_max = 5;
 const day_ms = 86_400_000;
 
-/** Returns a time as the value of an input of the type `datetime-local`, which has no time zone. */
+/** Returns a time in the form of a `datetime-local` input's value, which has no time zone. */
 function localValue(ms: number): string {
   const offset_ms = new Date(ms).getTimezoneOffset() * 60_000;
   return new Date(ms - offset_ms).toISOString().slice(0, 16);
@@ -94,7 +97,10 @@ function Target({ route, routes, hasWebhook, choose }: TargetProps) {
   );
 }
 
-/** The form of a new replay, and the latest replays. The list of replays is read again while a replay is running. */
+/**
+ * Shows the form for a new replay, and the latest replays. While a replay is running, loads the list of replays
+ * repeatedly.
+ */
 export default function Replays({
   base,
   routes,

@@ -1,4 +1,4 @@
-/** Edits the texts of a bot in each language, and shows the number of characters left. */
+/** Edits the texts of a bot in each language, and shows how many characters are left. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { attempt } from '../failures.js';

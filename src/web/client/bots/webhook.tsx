@@ -1,4 +1,4 @@
-/** Shows a bot's webhook: the state, the routes, test requests, each delivery attempt, and the dead letters. */
+/** Shows a bot's webhook: its state, its routes, test requests, delivery attempts, and dead letters. */
 import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -72,7 +72,7 @@ const reasons = {
   queue_full: 'dead_queue_full',
 } as const;
 
-/** Returns a text that says why an update is no longer retried. */
+/** Returns a text that says why an update will not be retried. */
 function whyDead(reason: string): string {
   const key = Object.entries(reasons).find(([name]) => name === reason)?.[1];
   return key ? t(key) : reason;
@@ -247,7 +247,8 @@ function Test({ base, route }: { base: string; route?: string }) {
 }
 
 /**
- * Returns the outcome in the person's language, if it is translated. Errors of a receiver keep the text of the service.
+ * Returns the text of an attempt's outcome in the person's language. If the receiver gave no answer, the reason keeps
+ * the service's text.
  */
 function outcomeOf({ delivered, status, error, dead }: Attempt): string {
   if (delivered) return t('delivered');

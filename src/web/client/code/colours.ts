@@ -1,4 +1,4 @@
-/** Finds the parts of code that have a colour. Only the worker loads this file and the highlighting library. */
+/** Divides code into parts of one colour. Only the worker loads this file and the highlighting library. */
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';
 import cpp from 'highlight.js/lib/languages/cpp';
@@ -49,7 +49,7 @@ export type Colour =
   | 'added'
   | 'removed';
 
-/** A part of the code in one colour: its length in UTF-16 code units. '' is the colour of other text. */
+/** A part of the code: its length in UTF-16 code units, and its colour. '' is the colour of ordinary text. */
 export type Part = readonly [length: number, colour: Colour | ''];
 
 /** The colour of each class of the library. */
@@ -83,7 +83,7 @@ const colours: Readonly<Record<string, Colour | ''>> = {
   meta: 'meta',
   addition: 'added',
   deletion: 'removed',
-  // Code inside of a string, such as `${…}`.
+  // Code inside a string, such as `${…}`.
   subst: '',
 };
 
@@ -99,7 +99,7 @@ function colourOf({ properties }: Node, outer: Colour | ''): Colour | '' {
   return colours[first.replace('hljs-', '')] ?? outer;
 }
 
-/** Returns the parts of the code, in order. Together the parts have the length of the code. */
+/** Returns the parts of the code in order. The sum of their lengths is the length of the code. */
 export function partsOf(language: string, code: string): Part[] {
   const parts: Part[] = [];
   const add = (nodes: readonly Node[], colour: Colour | ''): void => {

@@ -1,9 +1,9 @@
-/** Lets a worker colour code, so that no code delays the page. */
+/** Colours code in a worker, so that slow code does not block the page. */
 import { scriptUrl } from '../trusted_scripts.js';
 import type { Part } from './colours.js';
 import { languageOf } from './languages.js';
 
-/** The members of a Worker that the highlighter needs. */
+/** The members of a Worker that the highlighter uses. */
 export interface Colourist {
   postMessage(job: { readonly language: string; readonly code: string }): void;
   onmessage: ((event: { readonly data: readonly Part[] }) => void) | null;
@@ -18,16 +18,16 @@ interface Job {
   readonly done: (parts: readonly Part[] | null) => void;
 }
 
-/** How long the worker may take for one piece of code. Malicious code can take very long. */
+/** How long the worker may take for one piece of code. Malicious code could take very long. */
 export const job_ms_max = 2_000;
 const waiting_max = 200;
 const kept_max = 200;
-/** In UTF-16 code units. A message has at most 4,096 characters. */
+/** In UTF-16 code units. Longer code is not coloured. A message has at most 4,096 characters. */
 export const code_length_max = 8_192;
 
 /**
- * Gives one piece of code at a time to the worker, and remembers the latest results. If a piece takes longer than
- * `job_ms_max`, ends the worker and never colours this piece. The next piece starts a new worker.
+ * Gives the worker one piece of code at a time, and keeps the latest results. If a piece takes longer than
+ * `job_ms_max`, ends the worker, and this piece is never coloured. The next piece starts a new worker.
  */
 export class Highlighter {
   readonly #open: () => Colourist;

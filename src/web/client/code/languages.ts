@@ -1,4 +1,4 @@
-/** Lists the languages whose code is coloured, and the other names that people use for them. */
+/** Lists the languages whose code is coloured, each with the other names that people use for it. */
 const names: Readonly<Record<string, string>> = {
   bash: 'sh shell zsh',
   c: 'h',

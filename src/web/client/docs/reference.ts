@@ -1,4 +1,4 @@
-/** Shows the API reference: this host's OpenAPI document rendered by Redoc. */
+/** Shows the API reference, which Redoc draws from this host's OpenAPI document. */
 import './docs.css';
 import { init } from 'redoc/bundles/redoc.standalone.js';
 import { startSearch } from './search.js';

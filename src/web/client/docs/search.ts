@@ -1,8 +1,8 @@
-/** Searches the guides, methods and endpoints. The index is loaded when the field gets the focus. */
+/** Searches the guides, methods and endpoints. The index is loaded when the search field gets the focus. */
 
 export interface Entry {
   readonly title: string;
-  /** The guide, method or endpoint group of the entry. */
+  /** The guide, method or group of endpoints that contains the entry. */
   readonly place: string;
   readonly text: string;
   readonly url: string;
@@ -11,8 +11,8 @@ export interface Entry {
 const found_max = 12;
 
 /**
- * Returns the entries that contain every word of the query, best matches first: exact title, start of a title, title,
- * other text.
+ * Returns the entries that contain every word of the query. The best matches come first: entries whose title is the
+ * query, then titles that begin with it, titles that contain all words, and all other entries.
  */
 export function find(entries: readonly Entry[], query: string): Entry[] {
   const wanted = query.trim().toLowerCase();

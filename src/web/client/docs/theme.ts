@@ -1,5 +1,5 @@
 /**
- * Sets the colour scheme of the documentation. The API reference stores the choice under the same key and sets the same
+ * Sets the colour scheme of the documentation. The API reference stores its choice under the same key and sets the same
  * class.
  */
 const key = 'redoc.colorMode';
@@ -17,7 +17,7 @@ function apply(mode: Mode): void {
   document.documentElement.classList.add(mode);
 }
 
-/** Applies the colour scheme. The given `button` switches between light and dark. */
+/** Applies the colour scheme, and lets `button` switch between light and dark. */
 export function startTheme(button: HTMLElement | null): void {
   apply(chosen());
   button?.addEventListener('click', () => {

@@ -1,6 +1,6 @@
 /**
- * Holds the files that a person attached to the message being written, and divides the files of one send into messages.
- * The limits equal the limits of the service.
+ * Holds the files that a person has attached to the message being written, and divides them into messages when they are
+ * sent. The limits here are those of the service.
  */
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
@@ -10,17 +10,20 @@ import { t } from '../words.js';
 
 /** The maximum number of files in an album. */
 export const files_max = 10;
-/** A call has at most 50 MiB. This leaves room for the names of the files, the caption and its entities. */
+/**
+ * The maximum size of the files in one call. A call may have 50 MiB; the rest is for the names of the files, the
+ * caption and its entities.
+ */
 export const files_bytes_max = 50 * 1_048_576 - 131_072;
 
 export type FileKind = 'photo' | 'video' | 'audio' | 'voice' | 'document';
 
-/** The types that the service accepts as photos. */
+/** The MIME types that the service accepts as photos. */
 const photoTypes = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 /**
- * Returns how a file is sent, according to its type. Only a voice message recorded on this page names its codec in the
- * type.
+ * Returns how a file is sent, according to its MIME type. Only a voice message that was recorded on this page names its
+ * codec in the type.
  */
 export function kindOf({ type }: File): FileKind {
   if (/^audio\/.*;\s*codecs=/.test(type)) return 'voice';
@@ -29,7 +32,7 @@ export function kindOf({ type }: File): FileKind {
   return group === 'video' || group === 'audio' ? group : 'document';
 }
 
-/** Returns the chat action for the first of these files. */
+/** Returns the chat action for uploading the first of these files. */
 export function uploadActionOf([file]: readonly File[]): string {
   const kind = file ? kindOf(file) : 'document';
   return `upload_${kind === 'audio' ? 'document' : kind}`;
@@ -40,7 +43,7 @@ export const isVisual = (file: File): boolean => ['photo', 'video'].includes(kin
 export const bytesOf = (files: readonly File[] = []): number =>
   files.reduce((sum, { size }) => sum + size, 0);
 
-/** Returns why these files cannot be sent together, or '' if they can. */
+/** Returns the reason why these files cannot be sent together, or '' if they can. */
 function problemOf(files: readonly File[]): string {
   const max = sizeText(files_bytes_max);
   const empty = files.find(({ size }) => size === 0);
@@ -52,12 +55,13 @@ function problemOf(files: readonly File[]): string {
 }
 
 /**
- * Holds the files of one chat, at most `files_max` files with `files_bytes_max` bytes. The files last until a reload.
+ * Holds the attached files of one chat: at most `files_max` files with `files_bytes_max` bytes together. They are lost
+ * on a reload.
  */
 export class Tray extends Signal {
   files: readonly File[] = [];
 
-  /** Adds all of the files, or says why they cannot be sent and returns false. */
+  /** Adds all of the files and returns true. If they cannot be sent together, shows the reason and returns false. */
   add(given: readonly File[]): boolean {
     const files = [...this.files, ...given];
     const problem = problemOf(files);
@@ -72,12 +76,12 @@ export class Tray extends Signal {
   }
 }
 
-/** Returns which files may be in one album with this file. */
+/** Returns the name of the group of files with which this file may be in one album. */
 const groupOf = (file: File): string => (isVisual(file) ? 'visual' : kindOf(file));
 
 /**
- * Divides files into messages and albums, in order. An album has pictures and videos, only audio files, or only
- * documents. Each voice message is a message of its own.
+ * Divides files into messages and albums, in order. An album contains pictures and videos, only audio files, or only
+ * documents. A voice message is never part of an album.
  */
 export function groupsOf(files: readonly File[]): File[][] {
   const groups: File[][] = [];
@@ -90,7 +94,8 @@ export function groupsOf(files: readonly File[]): File[][] {
 }
 
 /**
- * Returns the body of a call that sends one file, or several files as an album. `seconds` is the length of a recording.
+ * Returns the body of the call that sends one file, or several files as an album. `seconds` is the length of a
+ * recording.
  */
 export function formOf(
   files: readonly File[],

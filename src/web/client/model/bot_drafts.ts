@@ -1,10 +1,13 @@
-/** Stores the messages that bots are writing, by chat. A draft ends when the bot sends a message, or after some time. */
+/**
+ * Stores the messages that bots are currently writing, by chat. Such a draft ends when the bot sends a message, or
+ * after some time.
+ */
 import { call, get } from '../api.js';
 import { attempt } from '../failures.js';
 import { Signal } from '../signal.js';
 import type { MessageDraft } from '../types.js';
 
-/** The service shows a draft this long after its last change. */
+/** How long a draft is shown after its last change. The service uses the same time. */
 const shown_ms = 30_000;
 
 class BotDrafts extends Signal {
@@ -14,12 +17,12 @@ class BotDrafts extends Signal {
     return this.#byChat.get(chat)?.draft ?? null;
   }
 
-  /** Ignores errors. The next change of the draft arrives on the stream. */
+  /** Ignores errors, because the stream delivers the next change of the draft. */
   async load(chat: number): Promise<void> {
     const before = this.of(chat);
     try {
       const { draft } = await get<{ draft?: MessageDraft }>(`/api/chats/${chat}/draft`);
-      // Keeps the draft if it arrived from the stream in the meantime.
+      // Keeps the stored draft if the stream has changed it meanwhile.
       if (draft && this.of(chat) === before) this.show(chat, draft);
     } catch {}
   }
@@ -36,7 +39,7 @@ class BotDrafts extends Signal {
     if (this.#byChat.delete(chat)) this.changed();
   }
 
-  /** Shows that the person stopped a draft, in this or another window. */
+  /** Notes that the person stopped a draft, in this or another window. */
   stopped(chat: number, id: number, kept: boolean): void {
     const draft = this.of(chat);
     if (draft?.draft_id !== id) return;

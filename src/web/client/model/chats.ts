@@ -15,7 +15,7 @@ import { loadSelf, people } from './people.js';
 import { noteAnswer } from './presses.js';
 import { replyKeyboards } from './reply_keyboards.js';
 
-/** The state of the event stream. It is `connecting` until the first attempt has succeeded or failed. */
+/** The state of the event stream. `connecting` means that the first attempt has neither succeeded nor failed yet. */
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
 const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
@@ -25,10 +25,12 @@ const byPlace = (a: ChatSummary, b: ChatSummary) =>
 
 type ChatPage = Page<ChatSummary> & { readonly archived_count?: number };
 
-/** One of the two lists of the service: the chats, or the archive. */
+/**
+ * One of the two lists that the service returns page by page: the chats that are not archived, or the archived ones.
+ */
 class Pages {
   readonly archived: boolean;
-  /** The cursor of the next page, or undefined when all chats are loaded. */
+  /** The cursor of the next page, or undefined if all chats are loaded. */
   cursor: string | undefined;
   /** Whether the first page was loaded and had chats. */
   isLoaded = false;
@@ -49,14 +51,17 @@ class Chats extends Signal {
   loaded = false;
   failed = '';
 
-  /** The numbers of the last load that began, and of the newest load that ended. */
+  /**
+   * Loads are numbered in the order in which they begin. These are the numbers of the newest load that has begun, and
+   * of the newest load that has ended.
+   */
   #began = 0;
   #ended = 0;
   /** The chats that were loaded alone or removed, with the number of the load that had begun last at that time. */
   readonly #changed = new Map<number, number>();
   readonly #main = new Pages(false);
   readonly #archive = new Pages(true);
-  /** All chats in order, with the version of this signal for which the order was computed. */
+  /** All chats in order, and the version of this signal at which the order was computed. */
   #sorted: { readonly version: number; readonly chats: readonly ChatSummary[] } = { version: -1, chats: [] };
 
   /** Returns the loaded chats that are not archived, pinned chats first. */
@@ -81,7 +86,7 @@ class Chats extends Signal {
     return this.loadPages();
   }
 
-  /** Loads the first page of each list. Ignores an answer that arrives after the answer of a later load. */
+  /** Loads the first page of each list. Ignores the answer if a later load has ended before. */
   async loadPages(): Promise<void> {
     const began = ++this.#began;
     const isLate = () => began < this.#ended;
@@ -103,9 +108,9 @@ class Chats extends Signal {
   }
 
   /**
-   * Takes the first page of a list. Removes chats that belong on this page but are missing there. The person has left
-   * such chats. Chats that come after the last chat of the page are on later pages. The page may be older than a chat
-   * that was joined or left during the load.
+   * Takes the first page of a list. Removes the chats that should be on this page but are missing, because the person
+   * has left them. Keeps the chats that come after the last chat of the page, because they are on later pages. A chat
+   * may have been joined or left after the page was read.
    */
   #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
@@ -114,7 +119,7 @@ class Chats extends Signal {
       if (Boolean(chat.archived) !== pages.archived || found.has(id) || isEmpty(chat)) continue;
       if (this.#changed.has(id)) continue;
       if (page.next_cursor && last && byPlace(chat, last) > 0) continue;
-      // A chat that was unpinned or moved to the other list may be on a later page.
+      // The chat may be on a later page, because it was unpinned or moved to the other list.
       if (other.next_cursor || (chat.list_pin && page.next_cursor)) void this.refresh(id);
       else this.byId.delete(id);
     }
@@ -125,8 +130,8 @@ class Chats extends Signal {
   }
 
   /**
-   * Loads the next page of the chats or of the archive. Does nothing if there is no next page, or if the next page is
-   * already loading.
+   * Loads the next page of the archive or of the other chats. Does nothing if there is no next page, or if it is
+   * already being loaded.
    */
   async loadMore(archived = false): Promise<void> {
     const pages = archived ? this.#archive : this.#main;
@@ -150,7 +155,10 @@ class Chats extends Signal {
     void this.loadMore(true);
   }
 
-  /** Keeps the newer last message. A loaded summary may be older than an event that arrived in the meantime. */
+  /**
+   * Takes a loaded summary, but keeps the newer last message. An event that arrived meanwhile may be newer than the
+   * summary.
+   */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
     const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
@@ -173,12 +181,12 @@ class Chats extends Signal {
     const began = this.#began;
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
-      // An event that arrived in the meantime may be newer than the answer.
+      // Ignores the answer if an event has changed the chat meanwhile, because the event may be newer.
       if (this.byId.get(id)?.last_message !== before) this.#take(chat);
       else this.byId.set(id, withRead(chat));
       people.renew(chat);
     } catch (error) {
-      // Removes a chat that the person left or may not see.
+      // The person has left the chat or may not see it.
       if (isRefusal(error)) this.byId.delete(id);
     }
     this.#changed.set(id, began);
@@ -198,7 +206,7 @@ class Chats extends Signal {
   }
 }
 
-/** Returns whether a chat of two people has no message. The lists leave out such a chat, even if it is open. */
+/** Returns whether a chat of two people has no messages. The lists do not show such a chat, even if it is open. */
 const isEmpty = ({ type, last_message }: ChatSummary): boolean => type === 'person' && !last_message;
 
 export const chats = new Chats();
@@ -209,7 +217,7 @@ export const scheduledIn = new Cell({ chat: 0 });
 /** The first page of the pending invitations. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
-/** Ignores errors. The invitations are loaded again with the list of chats. */
+/** Ignores errors, because the invitations are loaded again with the list of chats. */
 const loadInvitations = () =>
   get<Page<Invitation>>('/api/me/invitations').then(
     ({ items }) => invitations.set(items),
@@ -217,7 +225,7 @@ const loadInvitations = () =>
   );
 
 /**
- * Joins the chat or declines the invitation. Then reloads the list, because invitations may have expired or been
+ * Joins the chat or declines the invitation. Then reloads the invitations, because some may have expired or been
  * answered in another window.
  */
 export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
@@ -229,7 +237,10 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
   }
 }
 
-/** Keeps the read position of this window. The service may return the chat before it has stored this position. */
+/**
+ * Replaces the summary's read position by this window's position, if this one is greater. The service may have sent the
+ * summary before it stored this position.
+ */
 function withRead(chat: ChatSummary): ChatSummary {
   const read = readUpTo.get(chat.id) ?? 0;
   if (read >= (chat.last_message?.message_id ?? 1)) return { ...chat, unread_count: 0 };
@@ -238,14 +249,14 @@ function withRead(chat: ChatSummary): ChatSummary {
   return { ...chat, unread_count: known.unread_count, read_message_id: read };
 }
 
-/** Returns whether the chat is muted now. An expired mute does not count. */
+/** Returns whether the chat is muted now. A mute that has expired does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
 
-/** Returns whether a chat is still archived after a new message. Only a muted chat stays in the archive. */
+/** Returns whether a chat stays archived when it gets a new message. Only a muted chat does. */
 const archivedAfterMessage = (chat: ChatSummary) => (isMuted(chat) ? chat.archived : undefined);
 
-/** Pins or archives a chat for the person, or undoes such a change. If the call fails, shows the reason. */
+/** Pins or archives a chat for the person, or undoes this. If the call fails, shows the reason. */
 export const setPlace = (chat: number, place: 'list_pin' | 'archive', set: boolean): Promise<void> =>
   attempt(async () => {
     await call(set ? 'PUT' : 'DELETE', `/api/chats/${chat}/${place}`);
@@ -267,20 +278,22 @@ export function historyOf(chat: number): History {
 }
 
 /**
- * Tells the other people in a group, or the other person in a chat of two people, what the person is doing. Other chats
- * show no actions of people.
+ * Tells the other people in a group, or the other person in a chat of two, what the person is doing. Does nothing for
+ * other chats, which do not show this.
  */
 export function tellIn(chat: number, action: string): void {
   const type = chats.byId.get(chat)?.type;
   if (type === 'group' || type === 'person') tellDoing(chat, action);
 }
 
-/** The id of the chat whose end is in view, or 0 for none. New messages in this chat count as read. */
+/**
+ * The id of the chat whose newest message is in view, or 0 if there is none. New messages in this chat count as read.
+ */
 let looked = 0;
-/** The last message in each chat that was read in this or another window. */
+/** The last message that was read in each chat, in this or another window. */
 const readUpTo = new Map<number, number>();
 
-/** The greatest number of unread messages that the service counts. */
+/** The service counts at most this many unread messages. */
 export const unread_max = 100;
 
 /** Counts the messages of other people after `id`. Returns a lower bound if the newest messages are not loaded. */
@@ -292,7 +305,7 @@ function countAfter(id: number, { unread_count = 0, read_message_id = 0 }: ChatS
   return Math.max(1, unread_count - read.length);
 }
 
-/** Marks a chat as read up to a message in the list. Returns whether the read position moved. */
+/** Marks a chat as read up to a message, but only in this window's list. Returns whether the read position moved. */
 function showRead(chat: number, read: number): boolean {
   const summary = chats.byId.get(chat);
   if (!summary || read <= (readUpTo.get(chat) ?? summary.read_message_id ?? 0)) return false;
@@ -305,12 +318,12 @@ function showRead(chat: number, read: number): boolean {
   return true;
 }
 
-/** Marks a chat as read up to a message, by default the newest. */
+/** Marks a chat as read up to a message, by default up to the newest one. */
 export function markRead(chat: number, upTo?: number): void {
   const read = upTo ?? chats.byId.get(chat)?.last_message?.message_id ?? 0;
   if (!showRead(chat, read)) return;
-  // Sends one call for several messages that are read within a short time. After an error, the next message sends the
-  // position again.
+  // Sends one call for all messages that are read within a short time. If the call fails, the next read message sends
+  // the position again.
   setTimeout(() => {
     if (readUpTo.get(chat) === read)
       call('POST', `/api/chats/${chat}/read`, { message_id: read }).catch(() => readUpTo.delete(chat));
@@ -321,11 +334,9 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/**
- * The listeners that are called for every new or edited message. Pages that show whole messages use these listeners.
- */
+/** Called for every new or edited message. Pages that show whole messages use these listeners. */
 export const messageListeners = new Set<(message: Message) => void>();
-/** The listeners that are called for every deleted message. */
+/** Called for every deleted message. */
 export const deletionListeners = new Set<(chat: number, message: number) => void>();
 
 function onMessage(message: Message): void {
@@ -358,12 +369,15 @@ function onMessage(message: Message): void {
   replyKeyboards.take(message);
 }
 
-/** How long changes of the members of a chat are collected before its summary is loaded. */
+/** How long joins and leaves in a chat are collected before its summary is loaded, in ms. */
 const recount_ms = 200;
-/** The chats whose summaries are about to be loaded, because people joined or left. */
+/** The chats whose summaries will be loaded soon, because people joined or left. */
 const recounted = new Set<number>();
 
-/** Loads the member count after a person joined or left. Other events report the person's own joining and leaving. */
+/**
+ * Loads a chat's summary, which has the number of members, after somebody joined or left. Other events report when the
+ * person themselves joins or leaves.
+ */
 function recount({ chat: { id }, new_chat_members = [], left_chat_member }: Message): void {
   const [who = left_chat_member] = new_chat_members;
   if (!who || who.id === me.value?.id || recounted.has(id)) return;
@@ -384,16 +398,21 @@ function onDeleted(id: number, message: number): void {
 }
 
 function onPinned({ chat_id, pinned_message }: StreamEvents['pinned']): void {
-  // Ignores a pin that has only an id, because a newer pin has replaced it. The event of the newer pin follows.
+  // This pin has only an id, because a newer pin has replaced it. Another event reports the newer one.
   if (pinned_message && !('date' in pinned_message)) return;
   chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
 }
 
-/** Loads the code that shares drafts. If the load fails, it is repeated when the stream is opened again. */
+/**
+ * Loads the code that shares drafts. If it cannot be loaded, the next attempt is made when the stream is opened again.
+ */
 const withShared = (work: (shared: typeof import('./shared_drafts.js')) => Promise<void>): void =>
   void import('./shared_drafts.js').then(work).catch(() => {});
 
-/** Loads the drafts when the stream is open. Loads the lists first if they are outdated, so that they are not delayed. */
+/**
+ * Loads the drafts when the stream is open. If the lists of chats are outdated, loads these first, because they must
+ * not wait for the drafts.
+ */
 async function onOpen(areListsOutdated: boolean): Promise<void> {
   if (areListsOutdated) await chats.load();
   withShared(({ loadDrafts }) => loadDrafts());
@@ -461,13 +480,16 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   for (const listener of messageListeners) listener(data);
 };
 
-/** Loads the messages again that were loaded before the stream was open, because some may have arrived in between. */
+/**
+ * Loads the messages of open chats again, because some may have arrived after they were loaded but before the stream
+ * was open.
+ */
 function loadHistoriesAgain(): void {
   for (const history of histories.values())
     if (history.started || history.loading !== null) void history.reset();
 }
 
-/** Starts to follow all events. Returns the function that stops following them. */
+/** Starts to follow all events. Returns a function that stops this. */
 export function startChats(): () => void {
   void chats.loadPages();
   void restoreDrafts();
@@ -478,7 +500,7 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // Loads the lists and the person again, because no event reports all changes since they were loaded.
+      // Loads the lists and the person again, because the events do not report every change since they were loaded.
       if (open) void onOpen(connected.value !== 'open' || !chats.loaded);
       if (open && connected.value === 'cut') void loadSelf();
       if (open && !wasOpen) loadHistoriesAgain();
@@ -487,8 +509,8 @@ export function startChats(): () => void {
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // Loads the list again when the page becomes visible, because events about read positions from other windows may be
-  // lost.
+  // Loads the list again when the page becomes visible, because the person may have read messages in other windows and
+  // the events about this can be lost.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };

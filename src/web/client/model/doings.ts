@@ -1,4 +1,4 @@
-/** Holds what other people are doing in each chat, such as typing. Tells the service what the person is doing. */
+/** Holds what other people are doing in each chat, such as typing, and tells the service what the person is doing. */
 import { call } from '../api.js';
 import { Cell } from '../signal.js';
 import type { StreamEvents } from '../types.js';
@@ -9,11 +9,11 @@ type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
 /** What other people are doing, by chat. Each entry is shown for some seconds. */
 export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
 const shown_ms = 5_500;
-/** How many other people are counted in one chat. */
+/** The maximum number of other people who are counted in one chat. */
 const shown_max = 100;
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
 
-/** Shows what `from` is doing in a chat. If `doing` is null, shows nothing for `from`. */
+/** Shows what the person `from` is doing in a chat, or nothing if `doing` is null. */
 export function setDoing(chat: number, from: number, doing: Doing | null): void {
   const before = doings.value.get(chat) ?? [];
   const others = before.filter(({ from_id }) => from_id !== from);
@@ -43,8 +43,8 @@ const words: Readonly<Record<string, WordKey>> = {
 };
 
 /**
- * Returns the text about what other people are doing in a chat, or '' if they are doing nothing. With `isGroup`, the
- * text contains their names.
+ * Returns the text about what other people are doing in a chat, or '' if they are doing nothing. If `isGroup` is true,
+ * the text contains their names.
  */
 export function doingText(list: readonly Doing[] | undefined, isGroup: boolean): string {
   const [first, second] = list ?? [];
@@ -62,7 +62,7 @@ const told_ms = 4_000;
 /** The last action that was sent to the service, by chat. */
 const told = new Map<number, { readonly action: string; readonly at: number }>();
 
-/** Tells the other people in a chat what the person is doing, unless the same was sent a few seconds ago. */
+/** Tells the other people in a chat what the person is doing, unless they were told the same a few seconds ago. */
 export function tellDoing(chat: number, action: string): void {
   const last = told.get(chat);
   if (last?.action === action && Date.now() - last.at < told_ms) return;
@@ -71,5 +71,5 @@ export function tellDoing(chat: number, action: string): void {
   call('POST', `/api/chats/${chat}/action`, { action }).catch(() => undefined);
 }
 
-/** Lets the next action be sent immediately, because a message has ended the last action. */
+/** Lets the next action be sent immediately, because the person has just sent a message, which ends the last action. */
 export const endDoing = (chat: number): void => void told.delete(chat);

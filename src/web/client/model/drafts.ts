@@ -1,29 +1,31 @@
 /**
- * Holds the unsent text of each chat. This browser stores it, so that it is still there after a reload and without a
- * connection. `shared_drafts.ts` shares it with the other windows of the person.
+ * Holds the text that the person has typed but not sent, for each chat. The browser stores these drafts, so that they
+ * survive a reload and a lost connection. `shared_drafts.ts` shares them with the person's other windows.
  */
 import { Cell, Signal } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
 export interface Draft {
   text: string;
-  /** The version of the newest draft that the service reported, or 0. */
+  /** The version of the newest draft that the service has reported, or 0. */
   version: number;
-  /** Whether the text was changed in this window and the service has not confirmed it. */
+  /** Whether the text was changed in this window and the service has not confirmed this change. */
   isUnsaved: boolean;
   /** Whether the text was typed in another window. */
   isFromElsewhere: boolean;
-  /** The last texts that this window sent since the service last confirmed one. The service may have stored them. */
+  /**
+   * The texts that this window has sent since the service last confirmed one. The service may have stored any of them.
+   */
   sent: readonly string[];
-  /** Counts the changes that the person did not type in this window. */
+  /** How often the draft was changed by something else than typing in this window. */
   sets: number;
 }
 
 export const drafts = new Map<number, Draft>();
-/** The maximum number of stored drafts. Further drafts are kept only until the page is closed. */
+/** The maximum number of drafts that the browser stores. Any others are lost when the page is closed. */
 const drafts_max = 500;
 
-/** Changes when a draft was set, but not when the person types. */
+/** Signals that a draft was changed by something else than typing in this window. */
 export const draftsSet = new Signal();
 
 const none: Draft = {
@@ -45,13 +47,13 @@ export function changeDraft(chat: number, change: Partial<Draft>): Draft {
   return draft;
 }
 
-/** Is called after each change in this window. Changes before the first `shareDrafts` are only marked as unsaved. */
+/** Called after each change in this window. Until `shareDrafts` is called, changes are only marked as unsaved. */
 let share = (_chat: number): void => {};
 export function shareDrafts(send: (chat: number) => void): void {
   share = send;
 }
 
-/** Stores the typed text as the draft of a chat, and sends it soon. */
+/** Stores the typed text as the draft of a chat, and sends it to the service soon. */
 export function noteDraft(chat: number, text: string): void {
   if (text === draftOf(chat)) return;
   changeDraft(chat, { text, isUnsaved: true, isFromElsewhere: false });
@@ -79,7 +81,7 @@ const restore_ms_max = 5_000;
 
 let restored: Promise<void> | undefined;
 
-/** Loads the stored drafts once. Skips chats in which the person has already typed. */
+/** Loads the drafts that the browser has stored, once. Skips chats in which the person has already typed. */
 export function restoreDrafts(): Promise<void> {
   if (restored) return restored;
   const show = () => areDraftsRestored.set(true);

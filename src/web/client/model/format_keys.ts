@@ -1,4 +1,4 @@
-/** Lists the formats of the composer and their keys. */
+/** Lists the formats of the composer and the keys that apply them. */
 
 export const formats = [
   ...(['bold', 'italic', 'underline', 'strikethrough', 'spoiler'] as const),
@@ -6,7 +6,7 @@ export const formats = [
 ] as const;
 export type Format = (typeof formats)[number];
 
-/** The keys that format text, together with Ctrl or ⌘. */
+/** The keys that apply a format, together with Ctrl or ⌘. */
 export const formatKeys: Readonly<Record<Format, string>> = {
   bold: 'B',
   italic: 'I',
@@ -29,8 +29,8 @@ export interface PressedKey {
 }
 
 /**
- * Returns the format that a key stands for. Uses the position of the key if the keyboard layout has no Latin letter on
- * that key.
+ * Returns the format that a pressed key applies. If the keyboard layout has no Latin letter on this key, uses the key's
+ * position.
  */
 export function formatOfKey({
   key,

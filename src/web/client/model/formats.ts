@@ -1,8 +1,8 @@
-/** Computes what the formatting buttons of the composer change in its text (decision 0080). */
+/** Computes how the composer's formatting buttons change its text (decision 0080). */
 import type { Format } from './format_keys.js';
 import { isLink, isSeparate, styleMarks } from './marks.js';
 
-/** Replaces the text between `from` and `to`, and then selects a range of the new text. */
+/** A change that replaces the text between `from` and `to`, and then selects a range of the new text. */
 export interface Change {
   readonly from: number;
   readonly to: number;
@@ -26,7 +26,7 @@ function trimmed({ text, from, to }: Selected): Selected {
   return { text, from: start, to: start + inner.trim().length };
 }
 
-/** Removes marks around the selection, or at its ends. Returns null if there are none. */
+/** Removes the marks that surround the selection or are part of it. Returns null if there are none. */
 function withoutMarks({ text, from, to }: Selected, before: string, after: string): Change | null {
   const length = before.length + after.length;
   const inner = text.slice(from, to);
@@ -40,8 +40,8 @@ function withoutMarks({ text, from, to }: Selected, before: string, after: strin
 }
 
 /**
- * Removes marks without braces around the selection, or at its ends. The underscores of `snake_case_name` are not
- * marks.
+ * Removes marks without braces that surround the selection or are part of it. Returns null if there are none. The
+ * underscores of `snake_case_name` are not marks.
  */
 function withoutPlainMarks(selected: Selected, mark: string): Change | null {
   const change = withoutMarks(selected, mark, mark);
@@ -89,7 +89,7 @@ function inBlock(selected: Selected): Change {
   return withMarks(selected, `${start}${fence}\n`, `\n${fence}${end}`);
 }
 
-/** Quotes whole lines. If all lines are quoted, removes the quote. */
+/** Quotes the selected lines. If all of them are quoted, removes the quote. */
 function inQuote({ text, from, to }: Selected): Change {
   const start = text.lastIndexOf('\n', from - 1) + 1;
   const lineEnd = text.indexOf('\n', Math.max(from, to - 1));
@@ -105,8 +105,8 @@ function inQuote({ text, from, to }: Selected): Change {
 }
 
 /**
- * Adds a link, or removes the selected link. Selects the part that the person has to write: the address, or the text of
- * the link if an address was selected.
+ * Adds a link, or removes the selected link. Then selects what the person has to type next: the address, or if an
+ * address was selected, the text of the link.
  */
 function inLink(given: Selected): Change {
   const selected = trimmed(given);
@@ -122,8 +122,8 @@ function inLink(given: Selected): Change {
 }
 
 /**
- * Returns the change that formats the selected text, or removes the format. If no text is selected, the change adds
- * marks.
+ * Returns the change that gives the selected text a format, or removes the format if the text has it. If nothing is
+ * selected, the change only inserts marks.
  */
 export function formatChange(format: Format, text: string, from: number, to: number): Change {
   const selected = { text, from, to };
@@ -141,7 +141,7 @@ export function formatChange(format: Format, text: string, from: number, to: num
   }
 }
 
-/** The marks of each format, as a person types them. */
+/** An example of each format's marks, as a person types them. */
 export const formatSamples: Readonly<Record<Format, string>> = {
   bold: '**…**',
   italic: '_…_',

@@ -1,7 +1,7 @@
 /**
- * Holds the loaded messages in one chat: a part of the history without gaps, followed by the messages being sent. Pages
- * of history and events of the stream may arrive in any order, and more than once. The later state of a message takes
- * precedence, and a deleted message stays deleted.
+ * Holds the loaded messages of one chat: a part of its history without gaps, followed by the messages that are being
+ * sent. Pages of the history and events of the stream may arrive in any order, and more than once. The later state of a
+ * message wins, and a deleted message stays deleted.
  */
 import { ApiFailure, call, get, isRefusal } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -20,16 +20,18 @@ export interface Outgoing extends KeptMessage {
   /** How many bytes of the files have been uploaded. */
   readonly uploaded: Cell<number>;
   failed?: string;
-  /** Stops the call that sends the message. Absent until the call begins. */
+  /** Aborts the call that sends the message. Absent until the call begins. */
   stop?: AbortController;
   /**
-   * Whether sending failed because there was no connection. The message is sent again after the application reconnects.
+   * Whether sending failed because there was no connection. In this case, the message is sent again when the connection
+   * is back.
    */
   lost?: boolean;
 }
 
 /**
- * The service drops idempotency keys after 24 hours. Older messages are sent again only when the person asks for that.
+ * The service forgets idempotency keys after 24 hours. An older message is therefore sent again only if the person asks
+ * for it.
  */
 const resent_ms_max = 23 * 3_600_000;
 
@@ -39,7 +41,7 @@ interface StreamedMessage {
   readonly isNew: boolean;
 }
 
-/** The content of a send. Files of several kinds become several messages. */
+/** What the person sends at once. Files of several kinds become several messages. */
 type Draft = Pick<KeptMessage, 'text' | 'entities' | 'files' | 'seconds' | 'replyTo' | 'send'>;
 
 const stored_ms_max = 3_000;
@@ -49,15 +51,15 @@ const page = 50;
 const album_items_max = 10;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. If scrolling loads more, the messages at the opposite end are dropped. These
- * messages are loaded again when the person scrolls back.
+ * The maximum number of loaded messages. If scrolling loads more, messages at the opposite end are dropped. They are
+ * loaded again when the person scrolls back.
  */
 const loaded_max = 4_000;
 
-/** The value of `order` in the last message that was sent. */
+/** The value of `order` of the message that was sent last. */
 let lastOrder = 0;
 
-/** The number of the latest event or load. Events and loads are numbered in the order in which they begin. */
+/** The number of the latest event or load. Events and loads are numbered together, in the order in which they begin. */
 let clock = 0;
 
 export class History extends Signal {
@@ -72,8 +74,8 @@ export class History extends Signal {
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
   /**
-   * The recent messages from the stream. If a page was requested before these messages arrived, the page may contain
-   * older versions of them.
+   * The messages that the stream delivered recently. A page that was requested before may contain older versions of
+   * them.
    */
   readonly #streamed = new Map<number, StreamedMessage>();
   #again = false;
@@ -97,7 +99,7 @@ export class History extends Signal {
     return this.messages[this.#indexOf(id)];
   }
 
-  /** Returns the message with all other messages of its album. */
+  /** Returns all messages of the album to which the message belongs, or only the message itself. */
   together(message: Message): readonly Message[] {
     const album = message.media_group_id;
     if (album === undefined) return [message];
@@ -131,7 +133,7 @@ export class History extends Signal {
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
-    // Adds a new message only if the newest messages are loaded. Otherwise the history would have a gap. A message that
+    // Adds a new message only if the newest messages are loaded, because there would otherwise be a gap. A message that
     // is not added now is loaded when the person scrolls to it.
     else if (isNew && this.atEnd) {
       this.messages = sorted([...this.messages, message]);
@@ -165,8 +167,8 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. If a page contains no new message, loads the newest page. Such a gap in the ids
-   * comes only from deleted messages or restarts of the service.
+   * Loads the next newer messages. If the page has none, loads the newest page instead. Such a gap in the ids is caused
+   * only by deleted messages or by restarts of the service.
    */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
@@ -175,10 +177,10 @@ export class History extends Signal {
     if (this.last === last && !this.failed) await this.loadNewest();
   }
 
-  /** Loads the part around a message. Returns false if the message no longer exists. */
+  /** Loads the messages around a given message. Returns false if this message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
-    // Loads further back, because the message may be in the middle of an album.
+    // Reads further back, because the message may be in the middle of an album.
     const least = id - album_items_max;
     const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
@@ -190,7 +192,7 @@ export class History extends Signal {
     return this.find(id) !== undefined;
   }
 
-  /** Loads the part around the first message after `mark`. `newest` is the id of the newest message. */
+  /** Loads the messages around the first one after `mark`. `newest` is the id of the chat's newest message. */
   async showUnread(mark: number, newest: number): Promise<void> {
     if (this.atEnd && (this.atStart || this.first <= mark)) return this.loadNewest();
     const take = (found: readonly Message[], isLast: boolean) => {
@@ -199,26 +201,26 @@ export class History extends Signal {
       this.atEnd = (found[0]?.message_id ?? 0) >= newest;
     };
     await this.#load('around', mark + page / 2, take, mark - album_items_max);
-    // Loads newer messages if there are no messages directly after the mark.
+    // No message follows directly after the mark.
     if (this.last <= mark) await this.loadNewer();
   }
 
   /**
-   * Loads messages again after events were missed, because missed events cannot be sent again. Loads the newest page
-   * now, and older messages when the person scrolls to them.
+   * Loads the messages again after events were missed, because missed events cannot be sent again. Loads the newest
+   * page now, and older messages when the person scrolls to them.
    */
   async reset(): Promise<void> {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // If the newest page is already being loaded, loads it a second time afterwards. The first result may be outdated.
+    // The newest page is already being loaded, but its answer may be outdated. Loads it once more afterwards.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
 
   /**
-   * Loads messages with ids below `before`, newest first, until it reaches `least` or has a full page. `isLast` means
-   * that there are no older messages.
+   * Reads messages with ids below `before`, newest first, until it has reached the id `least` or has a full page.
+   * `isLast` means that there are no older messages.
    */
   async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
     const found: Message[] = [];
@@ -246,8 +248,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Does not remove messages in the same change that adds a page. The list computes its scroll offset from the number
-    // of rows. Therefore rows must be added at one end and removed at the other end in two separate changes.
+    // Removes messages before the page is added, and not in the same change. The list computes its scroll position from
+    // the number of rows, so it can only follow if rows change at one end at a time.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -261,7 +263,7 @@ export class History extends Signal {
       this.#letGoCutAlbum();
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {
-      // Ignores the error, because a direct chat that was not started has no history.
+      // A direct chat that was not started has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
       else this.failed = reasonOf(error);
     } finally {
@@ -269,8 +271,8 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn. Otherwise a list that is scrolled to its end would become shorter and
-      // move.
+      // Waits until the new messages are drawn, because a list that is scrolled to its end would otherwise become
+      // shorter and move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -288,8 +290,8 @@ export class History extends Signal {
   }
 
   /**
-   * Removes the oldest messages if their album may begin before them. The removed messages are loaded again with the
-   * whole album.
+   * Removes the oldest messages if their album may begin before them. They are loaded again together with the whole
+   * album.
    */
   #letGoCutAlbum(): void {
     if (this.atStart) return;
@@ -312,7 +314,7 @@ export class History extends Signal {
       const streamed = this.#streamed.get(message.message_id);
       byId.set(message.message_id, streamed && streamed.at > began ? streamed.message : message);
     }
-    // Adds messages that arrived while the newest page was being loaded.
+    // Adds the messages that arrived while the newest page was being loaded.
     const newest = found[0]?.message_id ?? 0;
     if (this.atEnd)
       for (const [id, { at, message, isNew }] of this.#streamed)
@@ -334,8 +336,8 @@ export class History extends Signal {
   }
 
   /**
-   * Shows new messages immediately, but sends them only after all earlier unsent messages. Returns false if there are
-   * too many unsent messages.
+   * Shows messages immediately, and sends them after all earlier unsent messages. Returns false if there are too many
+   * unsent messages.
    */
   send(given: Draft): boolean {
     const drafts = draftsOf(given, randomName());
@@ -352,7 +354,10 @@ export class History extends Signal {
     return true;
   }
 
-  /** Shows a message that an earlier window did not send. Sends the message unless the service has refused it. */
+  /**
+   * Shows a message that an earlier window did not send. Sends it now, unless the service has refused it or it is too
+   * old.
+   */
   restore(message: KeptMessage): void {
     const outgoing = this.#show(message);
     if (outgoing.failed === undefined && Date.now() - outgoing.order > resent_ms_max)
@@ -368,8 +373,8 @@ export class History extends Signal {
   }
 
   /**
-   * Sends a message again, together with the other unsent messages of its send. First sends the earlier messages that
-   * failed because there was no connection.
+   * Sends a message again, together with the other unsent messages that the person sent at the same time. First sends
+   * the earlier messages that failed because there was no connection.
    */
   retry(outgoing: Outgoing): void {
     const at = this.outgoing.indexOf(outgoing);
@@ -385,13 +390,13 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Resends all messages that failed because there was no connection, in order. */
+  /** Sends all messages again that failed because there was no connection, in order. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
   }
 
-  /** Removes a message that was sent, or that the person does not want to send. */
+  /** Removes a message from the unsent messages, because it was sent or the person does not want to send it. */
   discard(outgoing: Outgoing): void {
     forgetMessage(outgoing.key);
     this.#hide(outgoing);
@@ -403,8 +408,8 @@ export class History extends Signal {
   }
 
   /**
-   * Stops sending a message and the later messages of its send. These messages stay as unsent messages, even after a
-   * reload.
+   * Stops sending a message, and the later messages that the person sent at the same time. They stay in the list as
+   * unsent messages, even after a reload.
    */
   cancel(outgoing: Outgoing): void {
     outgoing.stop?.abort();
@@ -412,8 +417,8 @@ export class History extends Signal {
   }
 
   /**
-   * Marks a message and the later messages of its send as unsent. If `isFinal` is true, these messages are not sent
-   * after a reload either.
+   * Marks a message as unsent, and also the later messages that the person sent at the same time. If `isFinal` is true,
+   * they are not sent after a reload either.
    */
   #fail(outgoing: Outgoing, reason: string, isFinal: boolean): void {
     const later = this.outgoing.filter(
@@ -428,8 +433,8 @@ export class History extends Signal {
   }
 
   /**
-   * Moves an unsent message back to the composer, together with the other unsent messages of its send. Returns their
-   * files and text, or null if the composer has no room for them.
+   * Moves an unsent message back to the composer, together with the other unsent messages that the person sent at the
+   * same time. Returns their files and text, or null if the composer has no room for them.
    */
   recall(outgoing: Outgoing): Draft | null {
     const parts = this.outgoing.filter(
@@ -444,10 +449,10 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // The person may have stopped the message before its turn to be sent.
+    // The person may have stopped the message while it was waiting to be sent.
     if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
-    // Fails if an earlier message could not be sent. If the connection returned between the two calls, this message
-    // would otherwise overtake the earlier message.
+    // Fails if an earlier message failed because there was no connection. Otherwise this message could overtake it, if
+    // the connection has just returned.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -464,7 +469,7 @@ export class History extends Signal {
     } catch (error) {
       if (signal.aborted) return;
       outgoing.lost = error instanceof TypeError;
-      // Other messages stay stored as unsent, so that they are sent again after a reload.
+      // Unless the service has refused the messages, they stay stored and are sent again after a reload.
       this.#fail(outgoing, reasonOf(error), isRefusal(error));
     }
   }
@@ -488,23 +493,23 @@ export class History extends Signal {
     return [await call<Message | Message[]>('POST', path, form, options)].flat();
   }
 
-  /** Removes the unsent copy of a message if the stream reports the message before the call has returned. */
+  /** Hides the unsent copy of a message when the stream reports the message before the call has returned. */
   settle(message: Message): void {
-    // Ignores the later messages of an album if the call has already returned them.
+    // The call has already returned this message, which may be one of an album.
     if (this.find(message.message_id)) return;
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find(
       (one) => one.stop && one.failed === undefined && one.text.trim() === text.trim(),
     );
-    // The message stays stored until the call has returned, because the event may be about another message with the
-    // same text.
+    // Keeps the stored copy until the call has returned, because this event may be about another message with the same
+    // text.
     if (mine) this.#hide(mine);
   }
 }
 
 /**
- * Checks before an upload whether the person may store this many more bytes. Skips the check if the service does not
- * answer in time, because the service checks every upload itself. Error: the refusal that the service would return.
+ * Checks before an upload whether the person may store this many more bytes. Throws the error that the service would
+ * return. Skips the check if the service does not answer in time, because the service checks every upload itself.
  */
 async function checkStored(bytes: number): Promise<void> {
   const asked = get<StoredUploads>('/api/me/uploads', AbortSignal.timeout(stored_ms_max));
@@ -514,7 +519,7 @@ async function checkStored(bytes: number): Promise<void> {
     throw new ApiFailure(400, `stored files of the owner would exceed ${bytes_max} bytes`);
 }
 
-/** Returns the messages of one send, in order. The first message has the text and the quote. */
+/** Divides what the person sends at once into messages, in order. The first message has the text and the quote. */
 function draftsOf({ text, entities, files, seconds, replyTo }: Draft, send: string): Draft[] {
   if (!files?.length) return [{ text, entities, replyTo }];
   return groupsOf(files).map((group, i) =>
@@ -531,7 +536,7 @@ export const inOneAlbum = (
   other: Pick<Message, 'media_group_id'> | undefined,
 ): boolean => one?.media_group_id !== undefined && one.media_group_id === other?.media_group_id;
 
-/** Returns the part of a message that is stored. */
+/** Removes the fields that the browser does not store. */
 const keptOf = ({ uploaded, lost, stop, ...message }: Outgoing): KeptMessage => message;
 
 function sorted(messages: Message[]): Message[] {

@@ -1,7 +1,7 @@
 /**
- * Stores the unsent messages and the drafts of the signed-in person in this browser, so that they are not lost when the
- * page is reloaded. Each account has its own database, which is emptied at sign-out. If the browser has no IndexedDB,
- * messages and drafts last until the page is closed.
+ * Stores the unsent messages and the drafts of the signed-in person in this browser, so that they survive a reload of
+ * the page. Each account has its own database, which is emptied at sign-out. If the browser has no IndexedDB, messages
+ * and drafts are lost when the page is closed.
  */
 import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
@@ -10,7 +10,7 @@ import { bytesOf } from './attachments.js';
 
 /** A message that the service has not confirmed. */
 export interface KeptMessage {
-  /** The idempotency key. A message that is sent twice with the same key appears once. */
+  /** The idempotency key. If a message is sent twice with the same key, it still appears once. */
   readonly key: string;
   readonly chat: number;
   readonly text: string;
@@ -20,15 +20,13 @@ export interface KeptMessage {
   /** The length of a voice message in seconds. */
   readonly seconds?: number;
   /**
-   * The id of the send. Files of several kinds are sent as several messages with the same id, and no message overtakes
-   * another.
+   * An id that is shared by all messages that the person sent at once, which is so for files of several kinds. No
+   * message overtakes another one of them.
    */
   readonly send?: string;
-  /**
-   * The quoted message. After a reload, the quoted message has no contents, because quoted contents are never stored.
-   */
+  /** The quoted message. After a reload it has no contents, because quoted contents are never stored. */
   readonly replyTo?: Message;
-  /** When the person sent the message, in ms. Increases with each message of a window. */
+  /** When the person sent the message, in ms. Each message of a window has a greater number than the one before. */
   readonly order: number;
   /** Why the service refused the message. */
   readonly failed?: string;
@@ -43,11 +41,13 @@ type StoredMessage = KeptMessage & {
 interface StoredDraft {
   readonly chat: number;
   readonly text: string;
-  /** The version that the service gave the draft. Absent in drafts of earlier versions of the application. */
+  /**
+   * The version that the service gave to the draft. Absent in drafts that an earlier version of the application stored.
+   */
   readonly version?: number;
-  /** Whether the service may not have the text. */
+  /** Whether the service may not have the text yet. */
   readonly isUnsaved?: boolean;
-  /** The texts that the service may have stored although their calls failed. */
+  /** The texts that the service may have stored even though their calls failed. */
   readonly sent?: readonly string[];
 }
 
@@ -57,10 +57,13 @@ const draft_length_max = 16_384;
 const message_bytes = 1_024;
 const entity_bytes = 128;
 
-/** The id of this window. The next window takes over the messages of a closed window. */
+/**
+ * The id of this window, under which its messages are stored. When the window is closed, another window takes over
+ * these messages.
+ */
 const ownWindow = randomName();
 
-/** The sizes of the unsent messages of this window, by key. */
+/** The size of each unsent message of this window, by key. */
 const sizes = new Map<string, number>();
 let opened: Promise<IDBDatabase | null> | undefined;
 let isOver = false;
@@ -83,7 +86,7 @@ function openDatabase(account: number): Promise<IDBDatabase | null> {
   });
 }
 
-/** Runs one transaction. Returns the result of the request that `work` made, or undefined if the storage failed. */
+/** Runs one transaction. Returns the result of the request that `work` returned, or undefined if the storage failed. */
 async function transact<T>(
   store: 'outbox' | 'drafts',
   work: (rows: IDBObjectStore) => IDBRequest<T>,
@@ -99,10 +102,11 @@ async function transact<T>(
       const request = work(transaction.objectStore(store));
       transaction.oncomplete = () => resolve(request.result);
       transaction.onabort = () => resolve(undefined);
-      // Commits explicitly. Otherwise the browser aborts the transaction if the page is closed now.
+      // Commits explicitly, because the browser would otherwise abort the transaction if the page is closed now.
       transaction.commit();
     } catch {
-      // A browser that removes the files of a database also closes the database. Every use of the database then fails.
+      // If the browser has removed the files of a database, it has also closed the database, and every use of the
+      // database fails.
       resolve(undefined);
     }
   });
@@ -113,21 +117,23 @@ type Content = Pick<KeptMessage, 'text' | 'entities' | 'files'>;
 const sizeOf = ({ text, entities = [], files }: Content) =>
   message_bytes + text.length + entity_bytes * entities.length + bytesOf(files);
 
-/** Whether the outbox has room for further messages. The messages of one send always fit into an empty outbox. */
+/**
+ * Returns whether the outbox has room for these messages. An empty outbox has room for any messages that the person
+ * sends at once.
+ */
 export function hasRoom(messages: readonly Content[]): boolean {
   const bytes = [...sizes.values(), ...messages.map(sizeOf)].reduce((sum, size) => sum + size, 0);
   return sizes.size === 0 || (sizes.size + messages.length <= messages_max && bytes <= messages_bytes_max);
 }
 
-/** Returns a quoted message without its contents, because the contents may include the token of a bot. */
+/** Returns a quoted message without its contents, which may include the token of a bot. */
 const withoutContents = ({ message_id, date, chat, from }: Message): Message => ({
   ...{ message_id, date, chat },
   ...(from && { from }),
 });
 
 /**
- * Stores a message until `forgetMessage` is called. Resolves when the message is stored, or when the storage has
- * failed.
+ * Stores a message until `forgetMessage` is called. Resolves when the message is stored, or when storing it has failed.
  */
 export async function keepMessage(message: KeptMessage): Promise<void> {
   sizes.set(message.key, sizeOf(message));
@@ -141,7 +147,7 @@ export function forgetMessage(key: string): void {
   void transact('outbox', (rows) => rows.delete(key));
 }
 
-/** Stores a draft. Removes a draft with an empty text that the service has. */
+/** Stores a draft. If its text is empty and the service has this draft, removes it instead. */
 export function keepDraft(draft: StoredDraft): void {
   const { chat, isUnsaved } = draft;
   const text = draft.text.slice(0, draft_length_max);
@@ -157,15 +163,15 @@ export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
 const lockOf = (window: string) => `petrel-window-${window}`;
 
 /**
- * Runs `work` when the given window is closed. In a browser without locks, runs `work` immediately, because such a
- * browser cannot detect that a window was closed.
+ * Runs `work` when the given window is closed. A browser without locks cannot detect this, so `work` then runs
+ * immediately.
  */
 const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes the unsent messages of closed windows to this window, oldest first. If another open window has unsent
- * messages, waits until that window is closed.
+ * Passes the unsent messages of closed windows to this window, oldest first. Does the same for each open window once it
+ * is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));
@@ -173,7 +179,7 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
   for (const window of new Set((await all()).map((row) => row.window))) {
     if (window === ownWindow) continue;
     void afterClose(window, async () => {
-      // Reads again, because a third window may have taken over the messages.
+      // Reads the messages again, because a third window may have taken them over.
       const rows = (await all()).filter((row) => row.window === window);
       for (const { photo, ...row } of rows.sort((a, b) => a.order - b.order)) {
         const message = photo ? { ...row, files: [photo] } : row;
@@ -186,8 +192,8 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
 
 /** Removes everything that is stored for the person who signs out. */
 async function clear(token: string): Promise<void> {
-  // Takes the person's id from the token if the person is unknown. This happens if the token was revoked while the page
-  // was closed.
+  // If the person is unknown, takes their id from the token. This happens if the token was revoked while the page was
+  // closed.
   const account = me.value?.id ?? Number.parseInt(token, 10);
   isOver = true;
   if (Number.isNaN(account)) return;

@@ -6,19 +6,19 @@ import { ApiFailure, get } from '../api.js';
 import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
 /**
- * The preview of each link that was requested, by message and link. Null if the link has no preview. Messages do not
- * share previews, because the service and `linkOf` may choose different links of a message.
+ * The preview of each requested link, by message and link. Null if the link has no preview. Two messages never share a
+ * preview, because the service may choose another link of a message than `linkOf` does.
  */
 const kept = new Map<string, LinkPreview | null>();
 const kept_max = 1_000;
 const at_once = 2;
 
-/** True if the operator turned link previews off. */
+/** Whether the operator has turned link previews off. */
 let isOff = false;
 let running = 0;
 const waiting: Array<() => Promise<void>> = [];
 
-/** Returns the page that the message links to first, or undefined if the message shows no preview. */
+/** Returns the first page to which a message links, or undefined if the message shows no preview. */
 export function linkOf({ text, entities = [], link_preview_options: options }: Message): string | undefined {
   if (!text || options?.is_disabled) return undefined;
   const links = entities.map(({ type, url, offset, length }) =>
@@ -62,15 +62,15 @@ async function load(url: string, message: Message): Promise<void> {
     const { preview = null } = await get<ShownLinkPreview>(path);
     const [oldest] = kept.keys();
     if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
-    // Drops the preview of another page, because the title of that page must not appear on this link.
+    // Drops the preview if it is about another page, because that page's title must not appear on this link.
     kept.set(keyOf(url, message), preview?.url === pageOf(url) ? preview : null);
   } catch (error) {
-    // After any other failure, the client asks for the preview again when the link is drawn again.
+    // After any other failure, the preview is requested again when the link is drawn again.
     if (error instanceof ApiFailure && error.message.includes('previews are off')) isOff = true;
   }
 }
 
-/** Calls `done` when the preview of the link is known. Returns a function that ends the wait. */
+/** Calls `done` when the preview of the link is known. Returns a function that cancels this. */
 export function askPreview(url: string, message: Message, done: (preview: LinkPreview) => void): () => void {
   let here = true;
   const work = async () => {

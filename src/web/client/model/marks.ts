@@ -1,7 +1,7 @@
 /**
  * Converts between the marks that a person types, such as `**bold**`, and the entities of a message (decision 0080).
- * Every entity has a second form in braces, such as `{**bold**}`, for places where the usual form is not recognised
- * (inside a word or beside white space). `{=text=}` is text without marks.
+ * Each mark also has a form in braces, such as `{**bold**}`, for places where the usual form is not recognised (inside
+ * a word or beside white space). `{=text=}` is text whose marks are ignored.
  */
 import type { MessageEntity } from '../types.js';
 
@@ -10,7 +10,7 @@ export interface MarkedText {
   readonly entities: readonly MessageEntity[];
 }
 
-/** Longer texts are not searched for marks, because a message cannot be longer. */
+/** A longer text is not searched for marks, because it cannot be a message. */
 export const marked_length_max = 32_768;
 
 export const styleMarks = {
@@ -27,7 +27,7 @@ const styleOf = Object.fromEntries(Object.entries(styleMarks).map(([style, mark]
 const beforeMark = /^$|[\s([{"'«„“‘—–*_+~|]$/;
 const afterMark = /^$|^[\s)\]}"'»”’.,:;!?…—–*_+~|։՝՞՜،؛؟。、，！？：；]/;
 
-/** Returns whether the part of the text can be marked without braces. */
+/** Returns whether marks without braces are recognised around the part of the text between `from` and `to`. */
 export function isSeparate(text: string, from: number, to: number): boolean {
   const isOpen = beforeMark.test(text.slice(Math.max(0, from - 1), from));
   return isOpen && afterMark.test(text.slice(to, to + 1)) && !/^\s|\s$/.test(text.slice(from, to));
@@ -59,12 +59,12 @@ function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): str
   return type === 'custom_emoji' ? `tg://emoji?id=${custom_emoji_id}` : url;
 }
 
-/** The longest text between `{=` and `=}`. */
+/** The maximum length of the text between `{=` and `=}`. */
 const plain_length_max = 8_192;
 
 /**
- * Each token is found in linear time. A code fence is a whole run of backticks. Otherwise every part of a long run
- * would be tried as a fence.
+ * Every pattern must find its token in linear time. A code fence therefore matches a whole run of backticks. Otherwise
+ * every part of a long run would be tried as a fence.
  */
 const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
 const tokens = new RegExp(
@@ -87,7 +87,7 @@ const tokens = new RegExp(
 const quotedLines = /(?:^>(?: .*)?$\n?)+/my;
 const unescaped = (text: string) => text.replace(/\\([\\`])/g, '$1');
 
-/** A part of the text that an entity covers: the pieces from `from` up to `to`, or a range inside of one piece. */
+/** A range that an entity covers. It consists of the pieces from `from` up to `to`, or is a range inside one piece. */
 interface Found extends Pick<MessageEntity, 'type'> {
   from: number;
   to: number;
@@ -96,21 +96,20 @@ interface Found extends Pick<MessageEntity, 'type'> {
   more?: object;
 }
 
-/** Reads marks. A mark without a counterpart stays in the text. */
+/** Reads the marks in a text. A mark without a counterpart stays in the text. */
 class Reader {
-  /**
-   * The text in pieces. Each mark is a piece of its own. This piece becomes empty when the counterpart of the mark is
-   * found.
-   */
+  /** The text in pieces. Each mark is a separate piece, which becomes empty when the mark's counterpart is found. */
   readonly #pieces: string[] = [];
   readonly #found: Found[] = [];
   /** The index of the last piece that is not empty, or -1. */
   #lastText = -1;
-  /** The marks without counterparts, each with the index of its piece. */
+  /** The marks whose counterparts are not found yet, each with the index of its piece. */
   readonly #open: Array<{ mark: string; piece: number }> = [];
-  /** The indices of each kind of mark in `#open`, so that the nearest mark is found without a search. */
+  /**
+   * For each kind of mark, the indices of these marks in `#open`, so that the nearest one is found without a search.
+   */
   readonly #places = new Map<string, number[]>();
-  /** The position of the `=}` that was found last. Infinity if no further `=}` follows. */
+  /** The position of the `=}` that was found last. Infinity if no `=}` follows. */
   #plainEnd = -1;
   readonly #source: string;
   readonly #isQuote: boolean;
@@ -125,7 +124,7 @@ class Reader {
   read(): MarkedText {
     const source = this.#source;
     let at = 0;
-    // A nested reader reads the text of a quote.
+    // Copies the pattern, because the reader of a quote's text runs inside this loop.
     const pattern = new RegExp(tokens);
     for (let match = pattern.exec(source); match; match = pattern.exec(source)) {
       this.#add(source.slice(at, match.index));
@@ -136,7 +135,7 @@ class Reader {
     return this.#result();
   }
 
-  /** Adds a piece. Returns its index. */
+  /** Adds a piece and returns its index. */
   #add(text: string): number {
     const piece = this.#pieces.push(text) - 1;
     if (text !== '') this.#lastText = piece;
@@ -166,7 +165,7 @@ class Reader {
     return end;
   }
 
-  /** Reads text without marks from the position `from`. Returns the position after this text. */
+  /** Reads text whose marks are ignored, from the position `from`. Returns the position after this text. */
   #plain(from: number): number {
     if (this.#plainEnd <= from) {
       const end = this.#source.indexOf('=}', from + 1);
@@ -178,7 +177,7 @@ class Reader {
     return end + 2;
   }
 
-  /** Keeps the beginning of a token as text. Returns the position after this beginning. */
+  /** Keeps the beginning of a token as plain text. Returns the position after it. */
   #keep(text: string, index: number): number {
     this.#add(text);
     return index + text.length;
@@ -195,7 +194,7 @@ class Reader {
     else this.#places.set(mark, [at]);
   }
 
-  /** Returns the index of the last open mark among these marks, or -1. */
+  /** Returns the index in `#open` of the last of these marks, or -1. */
   #last(...marks: string[]): number {
     return Math.max(...marks.map((mark) => this.#places.get(mark)?.at(-1) ?? -1));
   }
@@ -204,7 +203,10 @@ class Reader {
     return this.#last('{>', '{>>');
   }
 
-  /** Returns the index of the nearest open mark, or -1. A mark cannot begin outside of a quote and end inside. */
+  /**
+   * Returns the index in `#open` of the nearest of these marks, or -1. Skips marks outside the current quote, because a
+   * mark cannot begin outside a quote and end inside it.
+   */
   #nearest(...marks: string[]): number {
     const at = this.#last(...marks);
     return at > this.#openQuote() ? at : -1;
@@ -218,7 +220,10 @@ class Reader {
     }
   }
 
-  /** Ends an open mark. Marks that began inside of this mark stay in the text. Marks around an empty text stay too. */
+  /**
+   * Ends an open mark. Marks that began inside it and are still open stay in the text. If the text between the marks is
+   * empty, both marks stay in the text.
+   */
   #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
     const { piece } = this.#open[at] as { piece: number };
     this.#forget(at);
@@ -243,8 +248,8 @@ class Reader {
   }
 
   /**
-   * Ends a style that began with a brace. If there is no such style, the brace is text. Returns how many characters
-   * were read.
+   * Ends a style that began with a brace. If there is no such style, the brace is plain text. Returns how many
+   * characters were read.
    */
   #end(mark: string, token: string, index: number): number {
     const at = this.#nearest(`{${mark}`, mark);
@@ -310,7 +315,7 @@ class Reader {
   }
 }
 
-/** Code comes last among the entities of one range, because code contains no other entities. */
+/** If several entities have the same range, code is the last of them, because code cannot contain other entities. */
 const rankOf = ({ type }: MessageEntity): string => (type === 'code' || type === 'pre' ? `~${type}` : type);
 
 const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
@@ -322,7 +327,7 @@ const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
 export const readMarks = (source: string): MarkedText =>
   source.length > marked_length_max ? { text: source, entities: [] } : new Reader(source, false).read();
 
-/** How marks are written: whether the marks are in braces, and whether the remaining text is in braces. */
+/** How to write marks: whether the marks are in braces, and whether the text between them is protected by braces. */
 interface Form {
   readonly hasBraces: boolean;
   readonly isProtected: boolean;
@@ -342,7 +347,7 @@ const written: ReadonlySet<string> = new Set([
 
 const special = /[*_+~|`[\]{}<>]|https?:/;
 
-/** Writes text so that none of it is read as marks. */
+/** Writes plain text. If it is to be protected, writes it so that none of it is read as marks. */
 function plain(text: string, { isProtected }: Form): string {
   if (!isProtected || !special.test(text)) return text;
   // Splits the text at each `=}`, because a protected part ends at the first `=}`.
@@ -354,7 +359,7 @@ function plain(text: string, { isProtected }: Form): string {
 
 function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
   const mark = type === 'pre' ? '```' : '`';
-  // A bot may name any language. Replaces the characters that marks cannot express, because such characters must not
+  // Replaces the characters that marks cannot express. Bots can name any language, and a part of the name must not
   // become text of the message.
   const name = language.replace(/[\n`]/g, ' ').trim();
   const [before, after] = type === 'pre' ? [`${mark}${name}\n`, `\n${mark}`] : [mark, mark];
@@ -367,7 +372,7 @@ function writeQuote(type: MessageEntity['type'], inner: string, { hasBraces }: F
   return hasBraces ? `{>${inner}<}` : inner.replace(/^.*$/gm, (line) => (line === '' ? '>' : `> ${line}`));
 }
 
-/** Writes the part of the text between `from` and `to`, with the entities in this part. */
+/** Writes the text between `from` and `to`, with the entities in this range. */
 function write(
   text: string,
   entities: readonly MessageEntity[],
@@ -404,14 +409,13 @@ function write(
   return out + plain(text.slice(at, to), form);
 }
 
-/** The fields of an entity that marks can express. */
 const comparable = ({ type, offset, length, url, user, language, custom_emoji_id }: MessageEntity) => [
   ...[type, offset, length, url ?? '', user?.id ?? 0, language ?? '', custom_emoji_id ?? ''],
 ];
 
 /**
  * Writes a text with marks, so that `readMarks` returns the same text and entities. Leaves out the entities that the
- * service finds in the text, for instance mentions by username. Uses braces only where they are needed.
+ * service itself finds in the text, for instance mentions by username. Uses braces only where they are needed.
  */
 export function writeMarks(text: string, entities: readonly MessageEntity[] = []): string {
   const kept = sorted(entities.filter(({ type }) => written.has(type)));

@@ -2,7 +2,7 @@
 import { get } from '../api.js';
 import type { ChatMember, Page, User } from '../types.js';
 
-/** How many members of a group are loaded. In a larger group, people who wrote recently are found too. */
+/** The maximum number of members that are loaded. In a larger group, mentions also find people who wrote recently. */
 const members_max = 500;
 const page_size = 100;
 const groups_max = 20;
@@ -13,7 +13,7 @@ interface Loaded {
   readonly members: Promise<readonly User[]>;
 }
 
-/** The members of the groups in which the person typed a mention most recently. */
+/** The members of those groups in which the person typed a mention most recently. */
 const loaded = new Map<number, Loaded>();
 
 async function read(chat: number): Promise<readonly User[]> {

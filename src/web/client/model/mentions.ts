@@ -1,4 +1,4 @@
-/** Finds the members of a group whose names begin with the letters after a typed `@`. */
+/** Finds the members of a group whose names begin with the letters that follow a typed `@`. */
 import type { Message, User } from '../types.js';
 import type { Change } from './formats.js';
 import { writeMarks } from './marks.js';
@@ -8,7 +8,7 @@ const shown_max = 20;
 const nameOf = ({ first_name, last_name }: User): string => [first_name, last_name].filter(Boolean).join(' ');
 
 /**
- * Returns the members whose username, or a word of whose name, begins with `typed`. Members who wrote most recently
+ * Returns the members whose username, or any word of whose name, begins with `typed`. Members who wrote most recently
  * come first. `messages` are the loaded messages, oldest first.
  */
 export function mentionable(
@@ -29,7 +29,10 @@ export function mentionable(
     .slice(0, shown_max);
 }
 
-/** Returns the change that completes the name before the caret. A person without a username is mentioned by id. */
+/**
+ * Returns the change that completes the name before the caret. If the person has no username, mentions the person by
+ * id.
+ */
 export function mentionChange(user: User, typed: string, caret: number): Change {
   const name = nameOf(user);
   const entity = { type: 'text_mention', offset: 0, length: name.length, user } as const;

@@ -1,6 +1,6 @@
 /**
- * Holds the present names and avatars of people. A message has the name that its author had when it was sent, and no
- * avatar. Pages of messages therefore name their authors.
+ * Holds the current names and avatars of people. A message contains only the name that its author had when it was sent,
+ * and no avatar. Pages of messages therefore also list the authors as they are now.
  */
 import { useSyncExternalStore } from 'react';
 import { get } from '../api.js';
@@ -16,7 +16,7 @@ const isAlike = (one: Author, other: Author): boolean =>
   one.avatar?.url === other.avatar?.url;
 
 class People extends Signal {
-  /** The people by id. Those that were taken first are dropped first. */
+  /** The people by id. If there are too many, the person who was added first is dropped. */
   readonly #byId = new Map<number, Author>();
 
   find(id: number | undefined): Author | undefined {
@@ -37,15 +37,15 @@ class People extends Signal {
     if (isNew) this.changed();
   }
 
-  /** Takes the name from a new message. Its author may have changed the name since the author was loaded. */
+  /** Takes the author's name from a new message, because the author may have changed the name since. */
   rename(user: User): void {
     const known = this.#byId.get(user.id);
     if (known) this.take([{ ...known, user }]);
   }
 
-  /** Takes the name and the avatar of the other person of a chat, so that groups show them too. */
+  /** Takes the name and the avatar of the other person in a chat of two, so that groups show them too. */
   renew({ type, user_id, first_name, last_name, username, avatar }: ChatSummary): void {
-    // A deleted account has no name.
+    // An account that was deleted has no name.
     if (type !== 'person' || !user_id || !first_name || !this.find(user_id)) return;
     const user = { id: user_id, is_bot: false, first_name, last_name, username };
     this.take([{ user, avatar }]);
@@ -54,7 +54,7 @@ class People extends Signal {
 
 export const people = new People();
 
-/** Returns the present name and avatar of the author of a message. Returns the given name if no other is known. */
+/** Returns the author's current name and avatar, or the given user if nothing newer is known. */
 export function useAuthor(user: User | undefined): {
   readonly user?: User;
   readonly avatar?: Picture;
@@ -63,7 +63,7 @@ export function useAuthor(user: User | undefined): {
   return known ?? { user };
 }
 
-/** Takes the signed-in person, after a change in this or another window. */
+/** Stores the signed-in person's own data after a change in this or another window. */
 export function takeSelf(self: Self): void {
   me.set(self);
   people.take([{ user: self, avatar: self.avatar }]);

@@ -1,6 +1,6 @@
 /**
- * Holds posts and their reactions. The posts page and the chat share this data, so that both show the same numbers. One
- * event stream follows the posts in view. The stream is opened again when other posts come into view.
+ * Holds posts and their reactions. The posts page and the chats share this data, so that both show the same numbers.
+ * One event stream follows the posts in view. When other posts come into view, the stream is opened again.
  */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -16,10 +16,10 @@ type Payload = Omit<PostReactions, 'ok'>;
 const plain = (emoji: string) => emoji.replaceAll('\ufe0f', '');
 export const heart = '❤';
 
-/** Returns the emoji as it is drawn: the heart needs its variation selector. */
+/** Returns the emoji as it is drawn. Only the heart needs a variation selector. */
 export const shown = (emoji: string) => (emoji === heart ? '❤️' : emoji);
 
-/** The emoji that fill up the row of quick reactions if people have used few other emoji. */
+/** The emoji that fill the row of quick reactions if the posts have reactions with only a few other emoji. */
 const usual = [heart, '👍', '🔥', '😂', '🎉', '😢'];
 const quick_max = 6;
 
@@ -52,7 +52,7 @@ class Posts extends Signal {
     return post;
   }
 
-  /** Returns the post of the first of these messages. Loads a missing post. */
+  /** Returns the post that belongs to the first of these messages. Loads the post if it is missing. */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);
@@ -68,7 +68,7 @@ class Posts extends Signal {
     return this.#own.get(post)?.has(plain(emoji)) ?? false;
   }
 
-  /** Returns the emoji with the most reactions on the loaded posts of a channel, followed by common emoji. */
+  /** Returns the emoji with the most reactions on a channel's loaded posts, followed by common emoji. */
   mostUsed(chat: number): readonly string[] {
     const counts = new Map<string, number>();
     for (const post of this.#byId.values()) {
@@ -139,7 +139,7 @@ class Posts extends Signal {
     }
   }
 
-  /** Follows a post while it is in view. Returns the function that stops following it. */
+  /** Follows a post while it is in view. Returns a function that stops this. */
   follow(id: number): () => void {
     this.#seen.set(id, (this.#seen.get(id) ?? 0) + 1);
     this.#followSoon();

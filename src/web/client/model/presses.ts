@@ -1,4 +1,4 @@
-/** Holds the state of inline buttons between the press and the answer from the bot. */
+/** Holds the state of inline buttons from the press until the bot answers. */
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -13,14 +13,17 @@ interface Press {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** The time after which the button can be pressed again. A later answer from the bot is not shown. */
+/**
+ * How long to wait for the bot's answer. After this time, the button can be pressed again, and a later answer is not
+ * shown.
+ */
 const answer_ms_max = 20_000;
 const answered_ms = 1_200;
 
 class Presses extends Signal {
   readonly states = new Map<string, State>();
   readonly byQuery = new Map<string, Press>();
-  /** The answers that arrived before the call that pressed the button had returned. */
+  /** Answers that belong to no known press (see `noteAnswer`). */
   readonly early = new Map<string, CallbackAnswerEvent>();
 
   set(place: string, state: State | null): void {
@@ -32,7 +35,7 @@ class Presses extends Signal {
 
 export const presses = new Presses();
 
-/** Identifies a button in one version of a message, because an edit may put another button in its place. */
+/** Returns a key for a button in one version of a message, because an edit may put another button in its place. */
 export const placeOf = (chat: number, message: Message, button: Button, row: number, column: number) =>
   [chat, message.message_id, message.edit_date ?? 0, row, column, button.callback_data, button.text].join(
     '/',
@@ -78,8 +81,8 @@ export function noteAnswer(answer: CallbackAnswerEvent): void {
   const query = answer.callback_query_id;
   const pressed = presses.byQuery.get(query);
   if (!pressed) {
-    // Stores an answer that belongs to no known press. The button was pressed in another window, or the answer arrived
-    // before the call returned.
+    // The answer belongs to no known press. Either the call that pressed the button has not returned yet, or the button
+    // was pressed in another window.
     presses.early.set(query, answer);
     setTimeout(() => presses.early.delete(query), answer_ms_max);
     return;

@@ -1,19 +1,19 @@
-/** Records a voice message with the microphone, and measures how loud it is. */
+/** Records a voice message with the microphone and measures the volume. */
 import { Signal } from '../signal.js';
 import { t } from '../words.js';
 
-/** The types in order of preference. Other browsers play the first two types. Safari records only the last type. */
+/** The MIME types in order of preference. All browsers play the first two. Safari can only record the last one. */
 const types = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4;codecs=mp4a.40.2'];
 const bits_per_s = 32_000;
-/** The maximum length of a recording. Such a recording has about 3.6 MB. */
+/** The maximum length of a recording, which then has about 3.6 MB. */
 export const recording_s_max = 15 * 60;
-/** How often the level is measured, and how many levels are kept. */
+/** How often the volume is measured, and how many values are kept. */
 const level_ms = 100;
 const levels_max = 40;
 
 export interface VoiceFile {
   readonly file: File;
-  /** The length in seconds. The browser does not write the length into the file. */
+  /** The length in seconds. It is passed separately, because browsers do not write it into the file. */
   readonly seconds: number;
 }
 
@@ -25,16 +25,21 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * A recording is `asking` while the browser asks for permission, then `running`, and then `complete`. At its maximum
- * length, or when the microphone is unplugged, it becomes `complete` by itself. It is `failed` if it could not start,
- * and `failure` says why. It is `dropped` after the person has deleted it. Every state after `running` releases the
- * microphone.
+ * A recording of the microphone. Its states are:
+ * - `asking`: the browser asks for permission.
+ * - `running`
+ * - `complete`: recording has ended. At its maximum length, or when the microphone is unplugged, the recording ends by
+ *   itself.
+ * - `failed`: it could not start, and `failure` says why.
+ * - `dropped`: the person has deleted it.
+ *
+ * In every state after `running`, the microphone is released.
  */
 export class Recording extends Signal {
   state: 'asking' | 'running' | 'complete' | 'failed' | 'dropped' = 'asking';
   failure = '';
   seconds = 0;
-  /** The latest levels, from 0 to 1. */
+  /** The latest values of the volume, from 0 to 1. */
   levels: readonly number[] = [];
   readonly #chunks: Blob[] = [];
   #stream: MediaStream | undefined;
@@ -46,7 +51,7 @@ export class Recording extends Signal {
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
       this.#stream = stream;
-      // Stops here if the person deleted the recording while the browser asked for permission.
+      // The person has deleted the recording while the browser was asking for permission.
       if (this.state !== 'asking') return this.#release();
       const mimeType = types.find((type) => MediaRecorder.isTypeSupported(type)) as string;
       const recorder = new MediaRecorder(stream, { mimeType, audioBitsPerSecond: bits_per_s });
@@ -63,7 +68,7 @@ export class Recording extends Signal {
     }
   }
 
-  /** Measures level and length until the recording ends. */
+  /** Measures the volume and the length until the recording ends. */
   #measure(stream: MediaStream): void {
     const sound = new AudioContext();
     const analyser = sound.createAnalyser();

@@ -1,4 +1,4 @@
-/** Stores for each open chat the message whose reply keyboard the person sees. */
+/** Stores for each open chat the message whose reply keyboard is shown to the person. */
 import { get } from '../api.js';
 import { Signal } from '../signal.js';
 import type { Message } from '../types.js';
@@ -7,15 +7,15 @@ const chats_max = 30;
 
 class ReplyKeyboards extends Signal {
   readonly #byChat = new Map<number, Message | null>();
-  /** The newest load of each chat that is not finished. The answers of older loads are ignored. */
+  /** The newest unfinished load of each chat. Answers of older loads are ignored. */
   readonly #loads = new Map<number, object>();
 
-  /** Returns the message that shows or removes a keyboard or asks for a reply, or null if none is loaded. */
+  /** Returns the message that shows or removes a keyboard or asks for a reply, or null if no such message is loaded. */
   of(chat: number): Message | null {
     return this.#byChat.get(chat) ?? null;
   }
 
-  /** Ignores errors. The keyboard is loaded again when the chat is opened again. */
+  /** Ignores errors, because the keyboard is loaded again when the chat is opened again. */
   async load(chat: number): Promise<void> {
     const load = {};
     this.#loads.set(chat, load);
@@ -28,18 +28,21 @@ class ReplyKeyboards extends Signal {
     }
   }
 
-  /** Takes the keyboard of a new message. Only the service knows whether the person sees a selective keyboard. */
+  /**
+   * Takes the keyboard of a new message. Asks the service if the keyboard is selective, because only the service knows
+   * whether the person sees it.
+   */
   take(message: Message): void {
     const { chat, reply_keyboard, message_id } = message;
     if (!reply_keyboard || message_id < (this.of(chat.id)?.message_id ?? 0)) return;
-    // Loads again if a load has already begun, because the answer of that load may be older than this message.
+    // Loads again if a load is running, because its answer may be older than this message.
     const isLoading = this.#loads.has(chat.id);
     if (!isLoading && !this.#byChat.has(chat.id)) return;
     if (isLoading || (reply_keyboard.selective && chat.type === 'group')) void this.load(chat.id);
     else this.#set(chat.id, message);
   }
 
-  /** Removes the keyboard of a deleted message. The service returns the keyboard that is then shown. */
+  /** Replaces the keyboard if its message was deleted. The service knows which keyboard is shown then. */
   forget(chat: number, messageId: number): void {
     if (this.of(chat)?.message_id === messageId) void this.load(chat);
   }

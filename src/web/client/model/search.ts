@@ -1,4 +1,4 @@
-/** Searches messages while a person types, and loads further pages of the results. */
+/** Searches messages while a person types a query, and loads further pages of the results. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -8,18 +8,18 @@ export interface Found {
   readonly messages: readonly Message[];
   readonly isLoading: boolean;
   readonly failed: string;
-  /** Loads more messages. Undefined if there are no more messages. */
+  /** Loads more messages. Undefined if there are none. */
   readonly more: (() => void) | undefined;
 }
 
 const type_ms = 300;
 const page = 20;
 /**
- * Because a page can be empty, loads up to this many pages until a page has messages. After that, the person decides
- * whether to load more.
+ * A page of results can be empty. Loads up to this many pages until one has messages. After that, the person decides
+ * whether to go on.
  */
 const empty_pages_max = 20;
-/** The maximum number of bytes and of words in a query that the service accepts. */
+/** The maximum size in bytes, and the maximum number of words, of a query that the service accepts. */
 const bytes_max = 256;
 const words_max = 8;
 
@@ -30,7 +30,7 @@ const isAccepted = (query: string): boolean =>
 
 const none = { messages: [] as readonly Message[], cursor: undefined as string | undefined };
 
-/** Returns the messages that match a query in one chat, or in all chats if `chat` is absent. */
+/** Returns the messages that match a query, in one chat or, if `chat` is absent, in all chats. */
 export function useFound(text: string, chat?: number): Found {
   const query = text.trim();
   const [found, setFound] = useState(none);

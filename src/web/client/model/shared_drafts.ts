@@ -1,17 +1,17 @@
 /**
- * Shares the drafts of this window with the other windows of the person, through the service (decision 0092). The
- * application loads this file after the list of chats.
+ * Shares this window's drafts with the person's other windows, through the service (decision 0092). The application
+ * loads this file after the list of chats.
  *
- * A draft is unsaved from a change in this window until the service has confirmed it. A draft of another window replaces
- * the text here, unless the text here is unsaved. An unsaved text is sent and then replaces the draft in all windows.
- * Only one call at a time sends the draft of a chat, so an earlier text never replaces a later one.
+ * A draft is unsaved from a change in this window until the service confirms the change. A draft from another window
+ * replaces the text here, unless the text here is unsaved. An unsaved text is sent, and then replaces the draft in all
+ * windows. Only one call at a time sends the draft of a chat, so an earlier text never replaces a later one.
  */
 import { ApiFailure, call, get, isRefusal } from '../api.js';
 import { isLeaving } from '../session.js';
 import type { ChatDraft, Page } from '../types.js';
 import { changeDraft, draftIn, draftOf, drafts, restoreDrafts, shareDrafts, showDraft } from './drafts.js';
 
-/** The maximum length of a draft that the service stores. A longer draft stays in this browser. */
+/** The maximum length of a draft that the service stores. A longer draft is stored only in this browser. */
 const length_max = 4_096;
 /** How often a draft is sent while the person types, and how long to wait after a failed call. */
 const save_ms = 300;
@@ -19,9 +19,9 @@ const retry_ms = 5_000;
 /** The maximum number of sent texts that are remembered for a chat. */
 const sent_max = 10;
 
-/** The timers of the next calls. The value is null while a call is in flight. */
+/** The timers of the next calls, by chat. Null while a call is in flight. */
 const saving = new Map<number, ReturnType<typeof setTimeout> | null>();
-/** The newest draft of another window that arrived while the text here was unsaved. */
+/** The newest draft from another window that arrived while the text here was unsaved, by chat. */
 const passed = new Map<number, ChatDraft>();
 
 /** Sends the draft after `ms`, or after the call that is in flight. */
@@ -35,7 +35,10 @@ function save(chat: number, ms: number): void {
   );
 }
 
-/** Sends an empty text immediately, because a sent message must not stay in other windows as a draft. */
+/**
+ * Sends the draft soon. Sends an empty text immediately, because the person has just sent the message, which must not
+ * stay in other windows as a draft.
+ */
 const saveSoon = (chat: number): void => save(chat, draftOf(chat) === '' ? 0 : save_ms);
 
 async function send(chat: number): Promise<void> {
@@ -64,7 +67,10 @@ async function send(chat: number): Promise<void> {
 const retryAfter = (error: unknown): number =>
   error instanceof ApiFailure && error.retryAfter > 0 ? error.retryAfter * 1_000 : retry_ms;
 
-/** Sends the draft again after a call with `text`, if the service does not have the draft yet. */
+/**
+ * Sends the draft again after a call that sent `text`, unless the service has the draft now. `failure` is the error of
+ * that call.
+ */
 function saveAgain(chat: number, text: string, failure: unknown): void {
   const present = draftIn(chat);
   if (!present.isUnsaved) return;
@@ -75,19 +81,20 @@ function saveAgain(chat: number, text: string, failure: unknown): void {
   else save(chat, retryAfter(failure));
 }
 
-/** Takes the draft that another window sent after the last call of this window. */
+/** Takes the draft from another window that arrived during this window's call. */
 function takePassed(chat: number): void {
   const later = passed.get(chat);
   passed.delete(chat);
   if (later) takeDraft(later);
 }
 
-/** Takes a draft that the service reports. Earlier drafts, and the reports of own calls, change nothing. */
+/** Takes a draft that the service reports. Ignores drafts that are not newer, which include this window's own. */
 export function takeDraft(given: ChatDraft): void {
   const { chat_id: chat, text, version } = given;
   const draft = draftIn(chat);
   if (version <= draft.version) return;
-  // A removal without a connection must not remove the text that another window has sent since.
+  // If the person removed the draft without a connection, this must not remove a text that another window has sent
+  // since.
   const isRemoval = draft.text === '' && !draft.sent.includes(text);
   const isSending = saving.get(chat) === null;
   if (isSending || (draft.isUnsaved && !isRemoval)) passed.set(chat, given);
@@ -95,12 +102,15 @@ export function takeDraft(given: ChatDraft): void {
   else showDraft(chat, { text, version, isUnsaved: false, isFromElsewhere: true });
 }
 
-/** Handles the event about a draft. The stored drafts are loaded first, because they have versions. */
+/**
+ * Handles the event about a draft. First loads the drafts that the browser has stored, because the event's version is
+ * compared with theirs.
+ */
 export const onDraft = (draft: ChatDraft): Promise<void> => restoreDrafts().then(() => takeDraft(draft));
 
 /**
- * Loads the drafts of the other windows, and sends the unsaved ones. Call this when the event stream is open, so that no
- * change is missed. Ignores errors, because the stream is opened again after a lost connection.
+ * Loads the drafts that the service has, and sends this window's unsaved drafts. Call this when the event stream is
+ * open, so that no change is missed. Ignores errors, because the stream is opened again after a lost connection.
  */
 export async function loadDrafts(): Promise<void> {
   await restoreDrafts();
@@ -112,7 +122,7 @@ export async function loadDrafts(): Promise<void> {
       cursor = page.next_cursor;
     }
   } catch {
-    // The drafts of this window are sent anyway.
+    // Sends this window's drafts anyway.
   }
   for (const [chat, { isUnsaved }] of drafts) if (isUnsaved) save(chat, 0);
 }

@@ -8,7 +8,7 @@ import { type Column, Confirmed, Failure, Section, Table } from './parts.js';
 import { placeOfBot, placeOfPerson } from './place.js';
 import type { FoundAccount } from './types.js';
 
-/** The last query. An operator who returns to the overview sees the results of this query again. */
+/** The last query, so that an operator who returns to the overview sees its results again. */
 const searched = new Cell('');
 
 export function AccountState({ state, date }: { state: string; date?: number | undefined }) {
@@ -104,16 +104,16 @@ export function Accounts() {
 }
 
 interface SuspensionProps {
-  /** The path of the account in the API. */
+  /** The API path of the account. */
   path: string;
   name: string;
   suspended: boolean;
-  /** What a suspension does. */
+  /** A text that says what a suspension does. */
   effect: string;
   changed: () => Promise<void>;
 }
 
-/** Suspends an account after a confirmation, or ends its suspension. */
+/** Suspends an account or ends its suspension, after a confirmation. */
 export function Suspension({ path, name, suspended, effect, changed }: SuspensionProps) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');

@@ -1,6 +1,4 @@
-/**
- * Makes calls for operators with an operator's token. The token is stored for this tab only and is never part of a URL.
- */
+/** Makes API calls with an operator's token. The token is stored for this tab only and is never part of a URL. */
 import { Cell } from '../signal.js';
 
 const key = 'petrel.ops';
@@ -15,7 +13,7 @@ function kept(): string {
 
 /** The operator's token, or '' when nobody is signed in. */
 export const token = new Cell(kept());
-/** The reason why the token was removed. The sign-in page shows this reason. */
+/** Why the token was removed. The sign-in page shows this text. */
 export const refusal = new Cell('');
 
 export function keepToken(secret: string): void {
@@ -23,7 +21,7 @@ export function keepToken(secret: string): void {
     if (secret === '') sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, secret);
   } catch {
-    // If storage is missing, the token is valid until the page is closed.
+    // If storage is missing, the token is lost when the page is closed.
   }
   token.set(secret);
 }
@@ -46,8 +44,8 @@ interface AnswerBody<T> {
 const answer_ms_max = 15_000;
 
 /**
- * Returns the `result` of a call below `/api/admin/`. Throws a CallFailure, or the error of `fetch`. Removes a refused
- * token.
+ * Returns the `result` of a call below `/api/admin/`. If the service refuses the token, removes it. Throws a
+ * CallFailure, or the error of `fetch`.
  */
 export const call = <T>(path: string, body?: object, as = token.value): Promise<T> =>
   send(body ? 'POST' : 'GET', path, body, as);
@@ -59,8 +57,8 @@ async function send<T>(method: string, path: string, body: object | undefined, a
   const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
   if (body) {
     headers['Content-Type'] = 'application/json';
-    // Sets an idempotency key, so that a call takes effect only once even if the browser repeats it. Does not use
-    // `randomUUID`, which does not exist on plain HTTP.
+    // Sets an idempotency key, so that the call takes effect only once even if the browser repeats it. Does not use
+    // `randomUUID`, which browsers lack on plain HTTP.
     headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
   }
   const answer = await fetch(`/api/admin/${path}`, {

@@ -21,7 +21,7 @@ interface Figure {
   title: string;
   format: (value: number | null | undefined) => string;
   lines: Line[];
-  /** Returns the end of the vertical axis. */
+  /** Returns the value at the upper end of the vertical axis. */
   top: (max: number) => number;
 }
 
@@ -70,7 +70,7 @@ function figuresOf(past: Past): Figure[] {
   ];
 }
 
-/** Returns the drawing commands of a line. Missing values become a gap, and a value between two gaps becomes a dot. */
+/** Returns the drawing commands of a line. Missing values leave a gap. A value between two gaps becomes a dot. */
 function pathOf(values: ReadonlyArray<number | null>, top: number): string {
   return values
     .map((value, i) => {
@@ -81,7 +81,7 @@ function pathOf(values: ReadonlyArray<number | null>, top: number): string {
     .join('');
 }
 
-/** Returns the index of the last value that any of the lines has. */
+/** Returns the index of the last point at which any of the lines has a value. */
 const lastOf = (lines: readonly Line[]): number =>
   Math.max(0, ...lines.map(({ values }) => values.findLastIndex((value) => value !== null)));
 
@@ -121,15 +121,15 @@ interface AreaProps {
   size: number;
   selected: number | null;
   select: (point: number | null) => void;
-  /** The accessible name of the chart, and the values at the point that the chart shows. */
+  /**
+   * `label` is the accessible name of the chart. `spoken` is the text for screen readers with the values at the
+   * selected point.
+   */
   label: string;
   spoken: string;
 }
 
-/**
- * Draws the lines below a range input that selects a point. The input is invisible. It lets people select a point by
- * keyboard.
- */
+/** Draws the lines below an invisible range input. With this input, people can select a point by keyboard too. */
 function Area({ lines, top, size, selected, select, label, spoken }: AreaProps) {
   const paths = useMemo(() => lines.map(({ values }) => pathOf(values, top)), [lines, top]);
   const point = (event: PointerEvent<HTMLInputElement>) => {
@@ -181,7 +181,7 @@ function Legend({ lines, texts }: { lines: readonly Line[]; texts: readonly stri
 interface ChartProps {
   figure: Figure;
   past: Past;
-  /** The selected point, which all charts share, or null for the latest. */
+  /** The point that is selected in all charts, or null for the latest point. */
   selected: number | null;
   select: (point: number | null) => void;
 }

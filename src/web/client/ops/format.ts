@@ -1,4 +1,4 @@
-/** Formats numbers and times for operators. All texts have about the same width. */
+/** Formats numbers and times for operators, as texts of about the same width. */
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (n: number): string => whole.format(n);
@@ -45,7 +45,7 @@ export const percent = (share: number | undefined): string =>
 export const time = (seconds: number): string =>
   new Date(seconds * 1_000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 
-/** Formats a time of the day without seconds. */
+/** Formats a time of day without seconds. */
 export const minute = (unixMs: number): string =>
   new Date(unixMs).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
 

@@ -1,4 +1,6 @@
-/** Loads lists in pages. Each page replaces the previous page, so a long list never fills the memory of the browser. */
+/**
+ * Loads lists page by page. Each page replaces the one before, so that a long list does not fill the browser's memory.
+ */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, reasonOf } from './api.js';
 
@@ -8,17 +10,17 @@ interface Answer<T> {
 }
 
 export interface Pages<T> {
-  /** The items of the shown page, or null while it loads. */
+  /** The items of the current page, or null while it is loading. */
   readonly items: readonly T[] | null;
   readonly failure: string;
-  /** Whether the shown page is the first one. */
+  /** Whether the current page is the first one. */
   readonly isFirst: boolean;
   readonly toFirst: (() => void) | undefined;
   readonly toNext: (() => void) | undefined;
   readonly load: () => Promise<void>;
 }
 
-/** Loads the first page of a list, and other pages on request. `path` is the call with its query. */
+/** Loads the first page of a list, and other pages on request. `path` is the path of the call with its query. */
 export function usePages<T>(path: string): Pages<T> {
   const [at, setAt] = useState({ path, cursor: '' });
   const cursor = at.path === path ? at.cursor : '';
@@ -33,7 +35,7 @@ export function usePages<T>(path: string): Pages<T> {
     } catch (error) {
       next = { ...next, failure: reasonOf(error) };
     }
-    // Ignores the answer if another page has been requested in the meantime.
+    // Ignores the answer if another page has been requested since.
     if (latest.current !== address) return;
     setFound((before) =>
       next.answer === null && before?.of === address ? { ...before, failure: next.failure } : next,
@@ -52,7 +54,7 @@ export function usePages<T>(path: string): Pages<T> {
   };
 }
 
-/** Shows the buttons that change the page of a list, unless there is only one page. */
+/** Shows the buttons that go to another page of a list, unless there is only one page. */
 export function Pager<T>({ of, pages, next }: { of: string; pages: Pages<T>; next: string }) {
   const { toFirst, toNext, isFirst } = pages;
   if (isFirst && toNext === undefined) return null;

@@ -1,4 +1,7 @@
-/** Loads the data of the operators' page every few seconds while the page is visible, one request at a time. */
+/**
+ * Loads the data of the operators' page every few seconds while the page is visible. Only one request is in flight at a
+ * time.
+ */
 import { useEffect, useRef, useState } from 'react';
 import { CallFailure, call, reasonOf, token } from './api.js';
 import { type Rates, Rating } from './rates.js';
@@ -23,7 +26,7 @@ export interface View {
   overview: Overview | null;
   rates: Rates | null;
   history: readonly Point[];
-  /** The last error, or '' if there was no error. */
+  /** The last error, or '' if there is none. */
   failure: string;
 }
 
@@ -54,8 +57,8 @@ const rest = (ms: number, signal: AbortSignal) =>
   });
 
 /**
- * Calls `ask` immediately and then every `ms` milliseconds, except while paused or while the page is hidden. Starts
- * again when `of` changes. `ask` must not reject.
+ * Calls `ask` immediately and then every `ms`, except while `paused` is true or the page is hidden. Starts again when
+ * `of` changes. `ask` must not reject.
  */
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean, of = ''): void {
   const latest = useRef(ask);
@@ -84,11 +87,14 @@ export const rangeNames: Readonly<Record<HistoryRange, string>> = {
 
 export interface Loaded {
   history: History | null;
-  /** The last error if nothing is loaded yet. '' otherwise. */
+  /** If nothing is loaded yet, the last error. Otherwise ''. */
   failure: string;
 }
 
-/** Loads a range. Later loads only the new points if the range is an hour, and all points if the range is longer. */
+/**
+ * Loads the history of a range repeatedly. For a range of an hour, later loads request only the new points. For a
+ * longer range, each load requests all points.
+ */
 export function useHistory(range: HistoryRange, paused: boolean): Loaded {
   const [loaded, setLoaded] = useState({ range, history: null as History | null, failure: '' });
   const latest = useRef(loaded);
@@ -104,7 +110,7 @@ export function useHistory(range: HistoryRange, paused: boolean): Loaded {
     } catch (error) {
       next = { ...next, failure: before ? '' : reasonOf(error) };
     }
-    // Ignores the answer if the range has changed in the meantime.
+    // Ignores the answer if another range has been chosen since.
     if (chosen.current !== range) return;
     latest.current = next;
     setLoaded(next);

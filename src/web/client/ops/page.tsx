@@ -178,7 +178,7 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
   );
 }
 
-/** Redraws regularly, so that the page shows how old its figures are while answers are missing. */
+/** Redraws itself regularly, so that the page shows the age of its figures even if no new ones arrive. */
 function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: string }) {
   const [seen, setSeen] = useState({ at, here: Date.now() });
   const [now, setNow] = useState(Date.now());
@@ -260,7 +260,7 @@ function Everything({ view, paused }: { view: View; paused: boolean }) {
   );
 }
 
-/** Shows one account. When it opens, moves the keyboard focus to the link to the overview. */
+/** Shows one account. Moves the keyboard focus to the link to the overview when the account is opened. */
 function Account({ place, paused }: { place: Place; paused: boolean }) {
   const back = useRef<HTMLAnchorElement>(null);
   useEffect(() => back.current?.focus(), []);

@@ -46,7 +46,7 @@ export function Tile({ name, value, unit, bad, values, children }: TileProps) {
 
 export interface Column<T> {
   name: string;
-  /** Returns the value to sort by. A column without `by` cannot be sorted. */
+  /** Returns the value by which to sort a row. A column without `by` cannot be sorted. */
   by?: (row: T) => number | string;
   show: (row: T) => ReactNode;
   number?: boolean;
@@ -59,7 +59,7 @@ interface TableProps<T> {
   rows: readonly T[];
   id: (row: T) => string | number;
   columns: ReadonlyArray<Column<T>>;
-  /** The name of the column by which rows are sorted at first, with the largest value on top. */
+  /** The name of the column by which rows are sorted at first, with the greatest value on top. */
   first?: string;
   empty: string;
 }
@@ -72,11 +72,11 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
 }
 
 /**
- * Shows a table whose rows keep their order while figures change. Sorts the rows again when a new row appears or a
+ * Shows a table whose rows keep their order while figures change. Sorts the rows again only when a new row appears or a
  * column header is pressed.
  */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
-  // Creates a new object each time, so that another press on the same header sorts again.
+  // Creates a new object each time, so that pressing the same header again sorts again.
   const [{ by }, setBy] = useState({ by: first ?? '' });
   const order = useRef<Array<string | number>>([]);
   const rank = (name: string) => {
@@ -85,7 +85,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   };
   const present = new Map(rows.map((row) => [id(row), row]));
   order.current = order.current.filter((one) => present.has(one));
-  // If a row is new, sorts all rows again, because a new row moves the other rows anyway.
+  // If there is a new row, sorts all rows, because the new row moves the others anyway.
   if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (
@@ -144,7 +144,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   );
 }
 
-/** Shows the used share of a resource as a meter. */
+/** Shows a meter of how much of a resource is in use. */
 export function Meter({ label, share, text }: { label: string; share: number; text: string }) {
   return (
     <div className="meter">
@@ -187,16 +187,19 @@ interface ConfirmedProps {
   question: string;
   yes: string;
   busy: boolean;
-  /** Whether the action removes something. The buttons then look like a warning. */
+  /** Whether the action removes something. The buttons then have the colour of a warning. */
   danger?: boolean;
   act: () => void;
 }
 
-/** Shows a button that asks for a confirmation before it acts. Keeps the keyboard focus on its buttons. */
+/**
+ * Shows a button that asks for a confirmation before it acts. The keyboard focus moves between the button and the
+ * buttons of the confirmation.
+ */
 export function Confirmed({ label, question, yes, busy, danger, act }: ConfirmedProps) {
   const [asking, setAsking] = useState<boolean | null>(null);
   const first = useRef<HTMLButtonElement>(null);
-  // Moves the focus only after the button has been pressed for the first time.
+  // Does not take the focus before the button has been pressed for the first time.
   useEffect(() => {
     if (asking !== null) first.current?.focus();
   }, [asking]);
@@ -204,7 +207,7 @@ export function Confirmed({ label, question, yes, busy, danger, act }: Confirmed
   if (!asking)
     return (
       <div className="row wrap">
-        {/* A disabled button would lose the focus. */}
+        {/* A disabled button would lose the focus, so it is only marked as disabled. */}
         <button
           ref={first}
           type="button"
@@ -237,7 +240,7 @@ export function Confirmed({ label, question, yes, busy, danger, act }: Confirmed
   );
 }
 
-/** Shows the error of a call. Shows nothing if there is no error. */
+/** Shows the error of a call, or nothing if there is no error. */
 export const Failure = ({ text }: { text: string }) =>
   text === '' ? null : (
     <p className="failure" role="alert">

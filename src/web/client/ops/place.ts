@@ -1,4 +1,4 @@
-/** Reads which part of the operators' page the URL names: the overview, a bot or a person. */
+/** Reads from the URL which part of the operators' page is shown: the overview, a bot or a person. */
 import { useEffect, useState } from 'react';
 
 export interface Place {
@@ -11,7 +11,7 @@ export const placeOfPerson = (id: number): string => `#people/${id}`;
 /** The address of the overview. */
 export const overviewPlace = '#overview';
 
-/** Returns the overview for an unknown address. */
+/** Returns the part that an address names. For an unknown address, returns the overview. */
 export function placeOf(hash: string): Place {
   const [, kind, id] = /^#(bots|people)\/(\d{1,13})$/.exec(hash) ?? [];
   return kind === undefined ? { kind: 'overview', id: 0 } : { kind: kind as Place['kind'], id: Number(id) };

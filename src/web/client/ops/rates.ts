@@ -1,32 +1,37 @@
-/** Computes rates and latencies from the differences between the counters in two reports of each process. */
+/**
+ * Computes rates and latencies. They come from the differences between the counters in two reports of the same process.
+ */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
-/** Rates are averages over this time, which is long enough to avoid flicker and short enough to follow changes. */
+/**
+ * Rates are averages over this time. It is long enough that they do not flicker, and short enough that they follow
+ * changes.
+ */
 const window_ms = 12_000;
 
 export interface CallRate {
   call: string;
-  /** Calls per second. The next four fields are rates too. */
+  /** Calls per second. The next four fields are also per second. */
   all: number;
   ok: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** The percentiles of the duration in ms, or null if no call was timed. */
+  /** Percentiles of the duration in ms. Null if no call was timed. */
   p50: number | null;
   p99: number | null;
-  /** Calls since the processes started. */
+  /** The number of calls since the processes started. */
   total: number;
 }
 
 export interface Rates {
   calls: CallRate[];
-  /** Calls of all kinds per second. */
+  /** Calls of all kinds per second. The next three fields are also per second. */
   requests: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** Percentiles of the duration in ms, without calls that wait on purpose. */
+  /** Percentiles of the duration in ms. Calls that wait for updates are left out. */
   p50: number | null;
   p99: number | null;
   outcomes: Array<{ name: string; rate: number; total: number }>;
@@ -36,11 +41,11 @@ export interface Rates {
   deliveryP99: number | null;
   ageP99: number | null;
   scriptP99: number | null;
-  /** The rates per second of each process, by its id. */
+  /** The rates per second of each process, by the id of the process. */
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 
-/** Excludes long polls and streams, because they wait for updates on purpose. */
+/** Matches long polls and streams, which wait for updates, so that their duration says nothing. */
 const waits = (call: string) => /^(getUpdates|streamUpdates|\/api\/stream)/.test(call);
 
 const less = (now: number, before: number | undefined, ms: number) =>
@@ -54,8 +59,7 @@ function add(sum: number[], more: readonly number[]): void {
 }
 
 /**
- * Returns a percentile in ms, interpolated linearly between the limits of a bucket. Returns null if there are no
- * counts.
+ * Returns a percentile in ms, interpolated linearly between the limits of its bucket. Returns null if all counts are 0.
  */
 export function quantile(
   boundsSeconds: readonly number[],
@@ -96,7 +100,7 @@ export class Rating {
       const past = this.#reports.get(node.id) ?? [];
       if (past.at(-1)?.reported_ms === node.reported_ms) past[past.length - 1] = node;
       else past.push(node);
-      // Keeps one report that is older than the averaging time, because a rate needs the counters at the start of this
+      // Keeps one report that is older than `window_ms`, because the rates need the counters at the beginning of this
       // time.
       while (past.length > 2 && (past[1] as Node).reported_ms <= node.reported_ms - window_ms) past.shift();
       this.#reports.set(node.id, past);
@@ -117,7 +121,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // Skips the first total of a call that was counted as `other` before. This total is not an increase.
+      // If the call was counted as `other` before, its first total is no increase, so its rate starts at 0.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

@@ -4,7 +4,7 @@ import type { History } from './types.js';
 
 export type HistoryPoint = History['points'][number];
 
-/** Adds newer points, and drops points that are older than the range. */
+/** Adds newer points to the history, and drops the points that are older than the range. */
 export function joined(before: History | null, more: History): History {
   const points = [...(before?.points ?? []), ...more.points];
   return { ...more, points: points.filter(({ at_ms }) => at_ms >= more.at_ms - more.span_ms) };
@@ -12,11 +12,14 @@ export function joined(before: History | null, more: History): History {
 
 export interface Line {
   name: string;
-  /** One value for each point of the range. Null where no process reported, or where the figure is unknown. */
+  /** One value for each point of the range. Null if no process reported or the figure is unknown. */
   values: Array<number | null>;
 }
 
-/** The points of a range in order, and the Unix time in ms of the first point. Missing points are null. */
+/**
+ * The points of a range in order, with null for missing points. `start` is the Unix time of the first point, and `step`
+ * the time between points, both in ms.
+ */
 export interface Past {
   start: number;
   step: number;
@@ -50,8 +53,8 @@ export const perSecond = (past: Past, name: string, of: (point: HistoryPoint) =>
 const outcomes_shown_max = 5;
 
 /**
- * Returns a line for each of the most frequent outcomes, and one line for all other outcomes. Delivered updates come
- * first.
+ * Returns one line for each of the most frequent outcomes, and one line for all other outcomes together. Delivered
+ * updates come first.
  */
 export function deliveryLines(past: Past): Line[] {
   const totals = new Map<string, number>([['delivered', 0]]);
@@ -68,14 +71,16 @@ export function deliveryLines(past: Past): Line[] {
   return rest.length === 0 ? lines : [...lines, perSecond(past, 'other', others)];
 }
 
-/** Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `max`. Returns 1 for 0. */
+/**
+ * Returns the smallest number that is at least `max` and has the form 1, 2 or 5 times a power of ten. Returns 1 for 0.
+ */
 export function topOf(max: number): number {
   if (max <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(max));
   return power * ([1, 2, 5].find((n) => n * power >= max) ?? 10);
 }
 
-/** Returns the end of the axis like `topOf`, but as a round number of KiB, MiB or GiB. */
+/** Returns the upper end of an axis, as `topOf` does, but as a round number of KiB, MiB or GiB. */
 export function byteTopOf(max: number): number {
   const unit = 1_024 ** Math.max(0, Math.floor(Math.log(Math.max(max, 1)) / Math.log(1_024)));
   return unit * topOf(max / unit);

@@ -1,4 +1,4 @@
-/** Defines the types of the answers to operator calls, and of parts of these answers. */
+/** Defines the types of the answers to operators' calls, and of parts of these answers. */
 import type { Node, OperatorBot, Overview } from '../types.gen.js';
 
 export type {

@@ -1,4 +1,4 @@
-/** Opens a post in the application if the reader is signed in. */
+/** Opens the post in the application if the reader is signed in. */
 import './post.css';
 import { joinSession, token } from '../session.js';
 

@@ -1,10 +1,13 @@
 /**
- * The service worker. It shows push notifications for messages unless a focused window shows the chat, and opens the
- * chat on a click. It stores nothing, and loads no part of the application.
+ * The service worker. It shows a push notification for a message, unless a focused window shows the chat. A click on
+ * the notification opens the chat. The worker stores nothing, and loads no part of the application.
  */
 const answer_ms_max = 300;
 
-/** Asks a window for the id of the chat that it shows. Returns '' if it shows none or does not answer in time. */
+/**
+ * Asks a window for the id of the chat that it shows. Returns '' if the window shows no chat or does not answer in
+ * time.
+ */
 function shownIn(client) {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -29,7 +32,7 @@ async function show({ chat_id, message_id, title, body, date }) {
   if (await isSeen(chat_id)) return;
   await self.registration.showNotification(title, {
     body,
-    // With this tag, the browser shows only the latest message of a chat, with a sound each time.
+    // Because of this tag, the browser shows only the chat's latest message, with a sound each time.
     tag: `chat-${chat_id}`,
     renotify: true,
     timestamp: date * 1_000,

@@ -1,4 +1,4 @@
-/** Shows the media of a message or of an album: pictures and videos as a grid without holes, other files as a list. */
+/** Shows the media of a message or of an album. Pictures and videos form a grid without holes, other files a list. */
 import type { ReactNode } from 'react';
 import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
@@ -11,15 +11,15 @@ export interface Caption {
 }
 
 export interface AlbumItem {
-  /** The id of the message or post. */
+  /** The id of the message or post that contains the file. */
   readonly id: number;
   readonly medium: Medium;
   readonly caption: Caption | undefined;
 }
 
 /**
- * Opens a picture or video in the viewer. The viewer also shows the other media in `all`, by default the media of the
- * chat.
+ * Opens a picture or video in the viewer, where the person can go on to the other media in `all`. By default, these are
+ * the media of the chat.
  */
 export type OnOpen = (item: AlbumItem, all?: readonly AlbumItem[]) => void;
 
@@ -28,13 +28,16 @@ const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
 export const arePictures = (items: readonly AlbumItem[]): boolean =>
   items.length > 0 && items.every(({ medium }) => pictureKinds.includes(medium.kind));
 
-/** Returns whether each file of an album has a caption of its own. */
+/**
+ * Returns whether captions are shown at the single files instead of below the album. True if the album has no pictures
+ * and several captions.
+ */
 export const hasOwnCaptions = (items: readonly AlbumItem[]): boolean =>
   !arePictures(items) && items.filter(({ caption }) => caption).length > 1;
 
 /**
- * Returns the width of a tile in sixths of the grid. The last rows have three tiles each. Up to two rows of two tiles
- * come first, so that no row has a hole.
+ * Returns the width of a tile in sixths of the grid's width. Up to two rows have two tiles each, and the rows after
+ * them have three, so that no row has a hole.
  */
 export function widthOf(index: number, count: number): 2 | 3 | 6 {
   if (count === 3) return index === 0 ? 6 : 3;

@@ -1,6 +1,4 @@
-/**
- * Opens pages of bots. Such a page learns who opened it. A Web App opens in a frame, and any other page in a new tab.
- */
+/** Opens pages of bots that learn who opens them. A Web App opens in a frame, any other page in a new tab. */
 import { lazy, type ReactNode, useState } from 'react';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -11,16 +9,19 @@ const WebApp = lazy(() => import('./web_app.js'));
 
 interface AskedPageProps {
   title: string;
-  /** The address without the signature. */
+  /** The address without the person's signed identity. */
   url: string;
-  /** Whether the page is a Web App. Any other page opens in a new tab. */
+  /** Whether the page is a Web App, which opens in a frame. */
   inFrame: boolean;
-  /** Returns the address with the signed identity of the person. */
+  /** Returns the address with the person's signed identity. */
   sign: () => Promise<{ url: string }>;
   children: (ask: () => void) => ReactNode;
 }
 
-/** Shows a button that asks for confirmation before it opens a page that will receive the person's identity. */
+/**
+ * Calls `children` with a function that asks for a confirmation, and then opens a page that receives the person's
+ * identity.
+ */
 export function AskedPage({ title, url, inFrame, sign, children }: AskedPageProps) {
   const [asking, setAsking] = useState(false);
   const [opened, setOpened] = useState('');

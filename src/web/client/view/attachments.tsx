@@ -9,7 +9,10 @@ import { Icon } from './icons.js';
 import { sizeText } from './media.js';
 import { IconButton } from './ui.js';
 
-/** Returns a blob URL of a file, or '' in the first frame. The URL is revoked when the component is removed. */
+/**
+ * Returns a blob URL for a file, or '' while the component is drawn for the first time. The URL is revoked when the
+ * component is removed.
+ */
 function useObjectUrl(file: File): string {
   const [url, setUrl] = useState('');
   useEffect(() => {
@@ -20,7 +23,7 @@ function useObjectUrl(file: File): string {
   return url;
 }
 
-/** Shows the picture. For a video, shows its first frame. */
+/** Shows a picture, or the first frame of a video. */
 export function Preview({ file }: { file: File }) {
   const url = useObjectUrl(file) || undefined;
   if (kindOf(file) === 'photo') return <img src={url} alt={file.name} />;
@@ -42,7 +45,7 @@ export function FileName({ file, detail }: { file: File; detail: string }) {
   );
 }
 
-/** Shows the files attached to the message being written. The person can remove each file. */
+/** Shows the files that are attached to the message being written. The person can remove each of them. */
 export function AttachedFiles({ tray }: { tray: Tray }) {
   const list = useRef<HTMLUListElement>(null);
   const { files } = tray;
@@ -82,7 +85,7 @@ export function AttachedFiles({ tray }: { tray: Tray }) {
   );
 }
 
-/** Shows the files of a message that is not sent yet. While they are being sent, shows how many bytes are uploaded. */
+/** Shows the files of a message that is not sent yet and, while it is being sent, how many bytes are uploaded. */
 export function OutgoingFiles({ outgoing, files }: { outgoing: Outgoing; files: readonly File[] }) {
   const uploaded = useCell(outgoing.uploaded);
   const isSending = outgoing.failed === undefined;

@@ -106,12 +106,12 @@ function PinnedBar({ chat, jump }: { chat: ChatSummary; jump: (id: number) => vo
   );
 }
 
-/** The age up to which a message can be edited and deleted. */
+/** Until this age, a message can be edited and deleted. */
 const change_age_s_max = 48 * 3_600;
 
 const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
 
-/** The menu or dialog over the chat. At most one is open. */
+/** The menu or dialog that is open over the chat. At most one is open. */
 type Shown =
   | { kind: 'menu'; message: Message; at: { x: number; y: number } }
   | { kind: 'deletion'; messages: readonly Message[] }
@@ -134,8 +134,9 @@ interface MenuContext {
 }
 
 /**
- * Returns the menu items of a message, or of its album. In an album, the items for reply, edit and copying text apply
- * to the message with the caption. The item for pinning applies to the first message.
+ * Returns the items of the menu for a message. If the message belongs to an album, it is the one with the caption.
+ * Replying, editing and copying text then apply to this message, pinning applies to the first message of the album, and
+ * forwarding and deleting apply to all of them.
  */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const mine = message.from?.id === me.value?.id;
@@ -234,7 +235,8 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
         if (!chats.byId.has(id)) setFailure(t('chat_missing'));
       });
   }, [id, isMissing]);
-  // Loads the messages only when the stream is open. Otherwise messages that arrive in between would be missing.
+  // Loads the messages only when the stream is open, because messages that arrive in between would otherwise be
+  // missing.
   if (!chat || state === 'connecting' || !isReady)
     return failure ? (
       <Outside id={id} text={failure} />
@@ -247,7 +249,8 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
 }
 
 /**
- * Jumps to the message that the URL names. Then removes the message id from the URL, so that the same link works again.
+ * Scrolls to the message that the URL names. Then removes the message's id from the URL, so that the same link works
+ * again.
  */
 function useLinkedMessage(chat: number, tab: string, history: History, jump: (id: number) => Promise<void>) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each link
@@ -261,7 +264,7 @@ function useLinkedMessage(chat: number, tab: string, history: History, jump: (id
   }, [tab]);
 }
 
-/** Returns two things: the message to scroll to, and a function that loads a message and scrolls to that message. */
+/** Returns the message to which the list scrolls, and a function that loads a message and scrolls to it. */
 function useJump(history: History) {
   const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
   const jump = async (message: number) => {
@@ -271,7 +274,7 @@ function useJump(history: History) {
   return { target, jump };
 }
 
-/** Returns the edit of the newest editable text that the signed-in person sent. */
+/** Returns an edit of the newest text that the signed-in person sent. */
 function lastOwnOf({ messages }: History): Subject | null {
   const mine = messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
   return mine ? { kind: 'edit', message: mine } : null;
