@@ -1,6 +1,6 @@
 /**
- * Signs in with one click as one of the demo people that `dev` creates. Only the one-time link that `npm start` prints
- * allows this.
+ * Lets a person sign in with one click as one of the demo people that `dev` creates. This is possible only with the
+ * one-time link that `npm start` prints.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
@@ -13,8 +13,8 @@ interface Kept {
 }
 
 /**
- * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. This prevents
- * attacks by other sites (DNS rebinding).
+ * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. The second
+ * condition prevents attacks by other sites (DNS rebinding).
  */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
   const local = /^127\./.test(remoteAddress) || /^(0{4}:){7}0{3}1$|^::1$/.test(remoteAddress);
@@ -23,7 +23,10 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key file. If several fronts share the file, only one front succeeds. */
+/**
+ * Checks the key in the request, and removes the file with the key. If several fronts share the file, only one of them
+ * succeeds.
+ */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));
@@ -32,8 +35,8 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
 }
 
 /**
- * Returns the page `/app/demo` for a front of `dev`. Any other front has no such page. `path` is the file with the demo
- * data. `keyPath` is the file with the key of the one-time link.
+ * Returns the page `/app/demo` for a front that `dev` started. If `path` is undefined, there is no such page. `path` is
+ * the file with the demo data. `keyPath` returns the path of the file with the one-time link's key.
  */
 export function demoPages(
   path: string | undefined,
@@ -44,7 +47,7 @@ export function demoPages(
     async '/app/demo'(request) {
       if (request.method !== 'POST') return fail('method_not_allowed');
       if (!isOwnMachine(request)) return fail('not_found');
-      // Reads the file for each request, because `dev` creates the demo data after the fronts have started.
+      // Reads the file at each request, because `dev` creates the demo data after it has started the fronts.
       const text = await readFile(path, 'utf8').catch(() => fail('not_found'));
       await claim(keyPath(path), request);
       const { users, bot } = JSON.parse(text) as Kept;

@@ -1,6 +1,6 @@
 /**
- * Serves the web application at `/app`, the operators' page at `/ops` and the documentation at `/docs`. The
- * built files are kept in memory in three encodings and sent with a strict Content-Security-Policy.
+ * Serves the web application at `/app`, the operators' page at `/ops` and the documentation at `/docs`. The built files
+ * are kept in memory in three encodings, and are sent with a strict Content-Security-Policy.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -24,9 +24,9 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Allows only scripts and styles of this origin. Allows pictures and sound from other hosts, because people send media
- * by URL. The application asks the person before it loads such media. With `trusted-types`, no text becomes markup or
- * script.
+ * The policy of the application. Only scripts and styles from this origin are allowed. Pictures and sound from other
+ * hosts are allowed, because people send media by URL; the application asks the person before it loads them. Because of
+ * `trusted-types`, text cannot become markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -35,7 +35,7 @@ const policy = [
   "img-src 'self' blob: data: https:",
   'media-src blob: https:',
   "connect-src 'self'",
-  // Allows any page in a frame, because frames show pages of bots. These pages have no access to the application.
+  // Frames may contain any page, because they show pages of bots. Such a page has no access to the application.
   'frame-src https:',
   "manifest-src 'self'",
   "worker-src 'self'",
@@ -46,7 +46,7 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** Allows the guides only their own script and style. */
+/** The policy of the guides, which use only scripts and styles from this origin. */
 const guidesPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -59,15 +59,18 @@ const guidesPolicy = [
 ].join('; ');
 
 /**
- * Forbids content of other hosts on the operators' page, and forbids trusted-types policies there. An operator's token
- * gives access to everything.
+ * The policy of the operators' page, on which trusted-types policies are forbidden too. It is strict, because an
+ * operator's token gives access to everything.
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
-/** Restricts pages of posts as much as the operators' page, because strangers write the text of posts. */
+/**
+ * The policy of pages of posts. It is as strict as that of the operators' page, because strangers write the text of
+ * posts.
+ */
 export const postPolicy = operatorsPolicy;
 
-/** Allows the styles, fonts and images that the script of the renderer contains. */
+/** The policy of the API reference. It allows the styles, fonts and images that Redoc's script contains. */
 const referencePolicy = guidesPolicy
   .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
   .replace("img-src 'self'", "img-src 'self' data:; font-src data:");
@@ -92,7 +95,9 @@ export interface Asset {
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
-/** Chooses the preferred encoding. A weight of 0 forbids an encoding. */
+/**
+ * Returns the first of the offered encodings that the client accepts. An encoding with the weight 0 is not accepted.
+ */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
   const takes = new Set<string>();
   for (const part of accepted.toLowerCase().split(',')) {
@@ -106,8 +111,8 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
 }
 
 /**
- * Browsers cache files with a hash in their name, because these files never change. Browsers request the page itself at
- * each visit.
+ * Reads a built file. Browsers may cache a file with a hash in its name forever, because it never changes, but must ask
+ * again for any other file.
  */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
@@ -143,12 +148,12 @@ const encoders = {
 };
 const encodings = Object.keys(encoders) as Array<keyof typeof encoders>;
 
-/** Compresses a body with these encodings, outside of the event loop. */
+/** Compresses a body in each of these encodings, outside the event loop. */
 async function encodedWith(plain: Buffer, names: typeof encodings): Promise<Map<string, Buffer>> {
   return new Map(await Promise.all(names.map(async (name) => [name, await encoders[name](plain)] as const)));
 }
 
-/** Compresses a body with the encoding that the client prefers, if there is one. */
+/** Compresses a body in one encoding that the client accepts, if there is one. */
 export function encodedFor({ acceptEncoding }: ApiRequest, plain: Buffer): Promise<Map<string, Buffer>> {
   const chosen = chosenEncoding(acceptEncoding, encodings);
   return encodedWith(
@@ -161,8 +166,8 @@ export const tagOf = (plain: Buffer): string =>
   `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
 
 /**
- * Turns a JSON text that is built at run time into a file with the same headers and encodings as a built file.
- * Compresses it outside of the event loop.
+ * Turns JSON text that was created at run time into a file with the same headers and encodings as a built file.
+ * Compresses it outside the event loop.
  */
 export async function jsonAsset(text: string): Promise<Asset> {
   const plain = Buffer.from(text);
@@ -201,7 +206,7 @@ export function send(request: ApiRequest, asset: Asset, status = 200): void {
   });
 }
 
-/** Sends the client to another path. Error: `method_not_allowed`. */
+/** Redirects the client to another path. Error: `method_not_allowed`. */
 function redirect(request: ApiRequest, to: string): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const body = Buffer.from(`The page is at ${to}\n`);
@@ -239,8 +244,8 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   pages['/docs/'] = (request) => redirect(request, '/docs');
-  // Sends the application to a browser that opens the address of the service. Other clients get the error for an
-  // unknown path.
+  // Redirects a browser that opens the service's address to the application. Other clients get the error for an unknown
+  // path.
   pages['/'] = (request) =>
     request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');
   return pages;

@@ -1,4 +1,4 @@
-/** Builds the page of a post. The page needs neither scripts nor an account (decision 0075). */
+/** Builds the page of a post, for which a reader needs neither scripts nor an account (decision 0075). */
 import { existsSync, readFileSync } from 'node:fs';
 import { heart } from '../rules/emoji.js';
 import { type Language, languages } from '../rules/identity_texts.js';
@@ -8,7 +8,7 @@ import { type Asset, encodedFor, postPolicy, safeHeaders, send, tagOf } from './
 import { chosenLanguage, postWords } from './post_words.js';
 
 const description_length_max = 200;
-/** For how many seconds a browser or a proxy may show an old page after the post was edited or deleted. */
+/** For this many seconds after a post was edited or deleted, a browser or proxy may still show the old page. */
 const page_age_s_max = 60;
 
 const entities: Readonly<Record<string, string>> = {
@@ -19,10 +19,10 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escapes text for the content of an element and for an attribute in quotation marks. */
+/** Escapes text for use in an element or in an attribute with quotation marks. */
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? '');
 
-/** Formats a date as in `en-GB` if the language has no data of its own. */
+/** Returns a format for dates. If there is no data for the language, uses that of `en-GB`. */
 function dateIn(language: Language): Intl.DateTimeFormat {
   const locales = language === 'en' ? ['en-GB'] : [language, 'en-GB'];
   return new Intl.DateTimeFormat(locales, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
@@ -105,7 +105,7 @@ function assetOf(plain: Buffer, encoded: Asset['encoded'], caching: string): Ass
 }
 
 /**
- * Returns the functions that send pages of posts, or undefined without a build of the web application. `baseUrl` has no
+ * Returns the functions that send pages of posts, or undefined if the web application is not built. `baseUrl` has no
  * slash at its end.
  */
 export function createPostPage(
@@ -126,7 +126,7 @@ export function createPostPage(
       if (post === null) send(request, assetOf(plain, encoded, 'no-cache'), 404);
       else send(request, assetOf(plain, encoded, `public, max-age=${page_age_s_max}`));
     },
-    // Does not compress the page, because a refusal must take little CPU time.
+    // Does not compress this page, because a refusal must take little CPU time.
     refuse(request, { code, retryAfter }) {
       const language = chosenLanguage(request.acceptLanguage);
       const head = hiddenHead(postWords[language].refused);

@@ -1,4 +1,4 @@
-/** Holds the words of the pages of posts, in the languages of the application. */
+/** Holds the texts of the pages of posts, in the languages of the application. */
 import { type Language, languages } from '../rules/identity_texts.js';
 
 interface PostWords {
@@ -79,7 +79,7 @@ export const postWords: Readonly<Record<Language, PostWords>> = {
 
 const accepted_length_max = 200;
 
-/** Returns the first supported language in an Accept-Language header. Returns English if there is none. */
+/** Returns the first supported language in an Accept-Language header, or English if there is none. */
 export function chosenLanguage(accepted: string): Language {
   for (const part of accepted.slice(0, accepted_length_max).toLowerCase().split(',')) {
     const [code = '', weight = ''] = part.split(';');

@@ -1,4 +1,4 @@
-/** Loads the texts of the pages in seven languages. Only English and the chosen language are loaded. */
+/** Loads the texts of the pages, which exist in seven languages. Loads only English and the chosen language. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
 import { en, type Words } from './words/en.js';
@@ -7,7 +7,7 @@ export type WordKey = keyof Words;
 
 const english: Partial<Words> = en;
 
-/** The names of the languages by code, each in its own language. */
+/** The names of the languages, each in the language itself. */
 export const languages = {
   en: 'English',
   ru: 'Русский',
@@ -36,15 +36,15 @@ const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
 /**
- * Returns the language of the account. If there is none, returns the language that was chosen in this browser. If none
- * was chosen, returns the language of the browser.
+ * Returns the language of the account, or else the language that was chosen in this browser, or else the browser's own
+ * language.
  */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // If the browser forbids storage, the language of the browser is used.
+    // If the browser does not allow storage, its own language is used.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -56,25 +56,25 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // If storage is missing, the choice applies until the page is closed.
+    // If storage is missing, the choice is lost when the page is closed.
   }
   language.set(chosen);
 }
 
-/** Returns the text of a key, with each `{name}` replaced. */
+/** Returns the text with this key. Replaces each `{name}` in it by the value with this name. */
 export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
   return (words[name] ?? english[name] ?? '').replace(/\{(\w+)\}/g, (whole, value: string) =>
     String(values[value] ?? whole),
   );
 }
 
-/** Returns the number of unread messages for a badge, or '' if there are none. */
+/** Returns the number of unread messages as the text of a badge, or '' if there are none. */
 export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0 ? String(count) : '');
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * Formats a date. Use `inDigits` for a language whose month names the browser lacks. Otherwise the browser would use
- * the names of another language.
+ * Formats a date. If the browser does not know the language, uses the options `inDigits`, because the browser would
+ * otherwise show the names of months in another language.
  */
 function format(
   name: string,
@@ -96,11 +96,11 @@ function format(
 
 const dayOf = (date: Date) => date.toDateString();
 
-/** Formats a time as hour and minute. `seconds` is Unix time. */
+/** Formats the hour and minute of a time. `seconds` is Unix time. */
 export const timeText = (seconds: number): string =>
   format('time', { hour: '2-digit', minute: '2-digit' }).format(seconds * 1_000);
 
-/** Returns "today", "yesterday", or the date. */
+/** Returns "today", "yesterday" or the date, in the person's language. */
 export function dayText(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const now = new Date();
@@ -115,7 +115,7 @@ export function dayText(seconds: number): string {
   ).format(date);
 }
 
-/** Returns the short form of a time or date, for lists. */
+/** Returns the short form of a date for lists. For today, returns the time. */
 export function shortDate(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const age = Date.now() - date.getTime();

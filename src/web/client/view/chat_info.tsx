@@ -1,4 +1,4 @@
-/** Shows the details of a chat: a bot, a person, or the members of a group or channel. */
+/** Shows the details of a chat: of its bot, of its other person, or of a group or channel with its members. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -86,7 +86,7 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
-/** The rights of new administrators. Bots may ask for other rights. */
+/** The rights that a new administrator gets, unless a bot asks for other rights. */
 const usualRights = {
   can_pin_messages: true,
   can_edit_messages: true,
@@ -203,7 +203,7 @@ function EditChat({
 
 interface MemberProps {
   member: ChatMember;
-  /** Removes the member. Null if the person may not remove the member. */
+  /** Removes the member. Null if the person may not do this. */
   remove: ((member: ChatMember) => Promise<void>) | null;
 }
 
@@ -277,7 +277,7 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
     const { description = '' } = await get<ChatSummary>(`/api/chats/${id}`);
     setAbout(description);
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the details are read once for each chat
+  // biome-ignore lint/correctness/useExhaustiveDependencies: loads the details only once for each chat
   useEffect(() => {
     readAbout(listed.id).catch(() => setAbout(null));
   }, [listed.id]);
@@ -331,7 +331,7 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
           <Member key={member.user?.id} member={member} remove={removable(member) ? remove : null} />
         ))}
       </ul>
-      {/* Does not show the error for a channel, because only its administrators may list the subscribers. */}
+      {/* Does not show this error for a channel, because only administrators may list its subscribers. */}
       {failure && chat.type === 'group' && <Trouble text={failure} retry={() => void load(cursor)} />}
       {cursor && (
         <button type="button" className="button" onClick={() => void load(cursor)}>
@@ -352,10 +352,9 @@ const statusWords: Partial<Record<ChatMember['status'], WordKey>> = {
   restricted: 'restricted',
 };
 
-/** The durations of a mute in hours. 0 means that the mute never ends. */
+/** How long a chat can be muted, in hours. 0 means forever. */
 const mutes = [1, 8, 0] as const;
 
-/** Mutes and unmutes the chat for the person. */
 function Mute({ chat }: { chat: ChatSummary }) {
   useSignal(chats);
   const served = useCell(pushServed);
@@ -392,7 +391,7 @@ function Mute({ chat }: { chat: ChatSummary }) {
   );
 }
 
-/** Pins and archives the chat for the person. */
+/** Shows the buttons that pin, unpin, archive and unarchive the chat. */
 function Place({ chat }: { chat: ChatSummary }) {
   useSignal(chats);
   const { list_pin, archived } = chats.byId.get(chat.id) ?? chat;

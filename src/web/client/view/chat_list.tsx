@@ -1,4 +1,4 @@
-/** Shows the list of chats with last messages and unread counts, the search, and links to new chats. */
+/** Shows the list of chats with their last messages and unread counts, the search field, and links for new chats. */
 import {
   type KeyboardEvent,
   lazy,
@@ -30,7 +30,7 @@ const Suggestions = lazy(async () => {
 });
 const FoundMessages = lazy(async () => ({ default: (await import('./search.js')).FoundMessages }));
 
-/** Opens the chat of a username, or the page of a person. */
+/** Opens the chat that has a username, or the page of the person who has it. */
 export async function openUsername(name: string): Promise<'opened' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
@@ -49,11 +49,14 @@ export async function openUsername(name: string): Promise<'opened' | 'nobody'> {
 interface SearchProps {
   text: string;
   set: (text: string) => void;
-  /** The first chat that matches the search. */
+  /** The first chat that matches the search text. */
   first: ChatSummary | undefined;
 }
 
-/** Filters the list. Text that matches no chat, or that begins with @, is also looked up as a username. */
+/**
+ * Shows the search field, which filters the list. If the text matches no chat or begins with @, submitting it opens the
+ * chat or person with this username.
+ */
 function Search({ text, set, first }: SearchProps) {
   const [missing, setMissing] = useState(false);
   const open = async (event: { preventDefault: () => void }) => {
@@ -108,7 +111,7 @@ function Search({ text, set, first }: SearchProps) {
 const matches = (chat: ChatSummary, sought: string): boolean =>
   [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
-/** Lets the arrow keys move between the rows, as in other messengers. Escape closes the archive. */
+/** Moves the focus between the rows with the arrow keys, as other messengers do. Escape closes the archive. */
 function onKey(event: KeyboardEvent<HTMLElement>): void {
   if (event.key === 'Escape' && route.value.page === 'archive') go('');
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -121,7 +124,10 @@ function onKey(event: KeyboardEvent<HTMLElement>): void {
   next.focus();
 }
 
-/** How many matching chats are shown above the messages. A longer search text matches fewer chats. */
+/**
+ * The maximum number of matching chats that are shown above the matching messages. To find others, the person types a
+ * longer text.
+ */
 const chats_found_max = 30;
 
 interface ResultsProps {
@@ -154,7 +160,7 @@ function Results({ list, query, openMenu }: ResultsProps) {
   );
 }
 
-/** Shows the title of the list, and links to other pages. In the archive, shows the way back to the list of chats. */
+/** Shows the title of the list and the links to other pages. In the archive, shows a link back to the list of chats. */
 function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
   const state = useCell(connected);
   const back = useRef<HTMLAnchorElement>(null);
@@ -187,8 +193,8 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
 }
 
 /**
- * Keeps the focus in the list after the person has moved a chat of the list. If the focus is lost, focuses the chat, or
- * the next chat if this one has left the list. Otherwise focuses the previous chat or the first link.
+ * Restores the focus after the person has moved a chat to another place. Focuses the chat itself. If it has left the
+ * list, focuses the next chat, or else the previous one or the first link.
  */
 function focusNear({ id }: ChatSummary, list: readonly ChatSummary[]): void {
   const at = list.findIndex((chat) => chat.id === id);
@@ -208,12 +214,12 @@ interface RowsProps {
   openMenu: OpenMenu;
 }
 
-/** Shows the chats or the archive. Loads further pages while the person scrolls. */
+/** Shows the rows of the chats or of the archive. Loads further pages while the person scrolls. */
 function Rows({ list, inArchive, openMenu }: RowsProps) {
   const { page, id } = useCell(route);
   const box = useRef<VListHandle>(null);
   const { archived } = chats;
-  // Counts one more row, because the archive has a row of its own above the chats.
+  // Adds a first row above the chats, which leads to the archive.
   const rows = inArchive || archived.length === 0 ? list : [null, ...list];
   const [wasInArchive, setWasInArchive] = useState(false);
   useEffect(() => {
@@ -249,7 +255,7 @@ function Rows({ list, inArchive, openMenu }: RowsProps) {
   );
 }
 
-/** Returns whether the list shows the archive. A page that is open next to the list does not change the result. */
+/** Returns whether the list shows the archive. Stays the same when a page is opened next to the list. */
 function useInArchive(): boolean {
   const { page } = useCell(route);
   const [inArchive, setInArchive] = useState(page === 'archive');
@@ -261,7 +267,7 @@ function useInArchive(): boolean {
 
 const narrow = matchMedia('(max-width: 760px)');
 
-/** Returns whether the list is alone in the window: on a narrow window, while no page is open. */
+/** Returns whether the list fills the whole window. This is so in a narrow window while no page is open. */
 function useAlone(): boolean {
   const { page } = useCell(route);
   const isNarrow = useSyncExternalStore(
@@ -274,7 +280,7 @@ function useAlone(): boolean {
   return isNarrow && (page === '' || page === 'archive');
 }
 
-/** A person with fewer chats than this sees suggestions. */
+/** Suggestions are shown to people with fewer chats than this. */
 const few_chats = 5;
 
 export function ChatList() {
@@ -289,10 +295,9 @@ export function ChatList() {
   const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
   const shown = inArchive ? chats.archived : chats.list;
   const list = sought === '' ? shown : chats.all.filter((chat) => matches(chat, sought));
-  // Loads further pages. More pages are needed because a match may be on a later page, and because a short list may not
-  // fill the window.
+  // Loads further pages, because a matching chat may be on a later page, or because the list may not fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page that was loaded
   useEffect(() => {
     if (more && sought !== '') chats.loadAll();
     else if (more) void chats.loadMore(inArchive);
@@ -332,7 +337,7 @@ export function ChatList() {
         <Menu
           at={menu.at}
           label={t('actions')}
-          // The new list is drawn before the next frame.
+          // Waits for the next frame, because the changed list is drawn before it.
           items={placesOf(menu.chat, () => requestAnimationFrame(() => focusNear(menu.chat, list)))}
           close={() => setMenu(null)}
         />

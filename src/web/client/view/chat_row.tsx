@@ -1,4 +1,4 @@
-/** Shows the rows of the list of chats, and the menu of a row. */
+/** Shows a row of the list of chats, and the row's menu. */
 
 import { type MouseEvent, memo, type ReactNode, useEffect, useRef } from 'react';
 import { isMuted, setPlace } from '../model/chats.js';
@@ -18,7 +18,10 @@ interface Position {
 }
 export type OpenMenu = (chat: ChatSummary, at: Position) => void;
 
-/** Returns the menu items of a chat in the list. An item calls `moved` after it has changed the place of the chat. */
+/**
+ * Returns the items of a chat's menu that pin or archive the chat, or undo this. Each item calls `moved` after the
+ * change.
+ */
 export function placesOf({ id, list_pin, archived }: ChatSummary, moved: () => void): MenuItem[] {
   const set = (place: 'list_pin' | 'archive', on: boolean) => () => void setPlace(id, place, on).then(moved);
   if (archived) return [{ icon: 'unarchive', label: t('from_archive'), act: set('archive', false) }];
@@ -30,7 +33,7 @@ export function placesOf({ id, list_pin, archived }: ChatSummary, moved: () => v
   ];
 }
 
-/** Shows the number of unread messages and the sign of a pinned chat. */
+/** Shows the number of unread messages, and a sign if the chat is pinned. */
 function Marks({ unread, isPinned }: { unread: number | undefined; isPinned: boolean }) {
   const text = unreadText(unread);
   if (text === '' && !isPinned) return null;
@@ -52,7 +55,7 @@ function Marks({ unread, isPinned }: { unread: number | undefined; isPinned: boo
   );
 }
 
-/** Links to the chat. A right click, a long press or the button opens the menu. */
+/** Shows a link to the chat. A right click, a long press or the button in the row opens the menu. */
 function RowBox({ chat, chosen, openMenu, children }: RowProps & { children: ReactNode }) {
   const press = useLongPress((at) => openMenu(chat, at));
   const onContextMenu = (event: MouseEvent<HTMLElement>) => {
@@ -113,7 +116,9 @@ interface DrawnRowProps extends RowProps {
   muted: boolean;
 }
 
-/** Draws a row only if the row changes, because the list is drawn again after each event and each change of its size. */
+/**
+ * Draws a row only if the row itself has changed. The list is drawn again after each event and each change of its size.
+ */
 const DrawnRow = memo(function DrawnRow({ chat, chosen, openMenu, doing, date, muted }: DrawnRowProps) {
   useCell(language);
   const last = chat.last_message;
@@ -159,8 +164,8 @@ const DrawnRow = memo(function DrawnRow({ chat, chosen, openMenu, doing, date, m
 });
 
 /**
- * Focuses a link if the element that had the focus is gone. The list hides a new row until the row is measured, so this
- * function tries again in the next frames.
+ * Focuses a link, unless another element has the focus. Tries again in the next frames, because the list hides a new
+ * row until it has measured the row.
  */
 export function takeFocus(link: HTMLElement | null, frames = 30): void {
   if (!link?.isConnected || document.activeElement !== document.body) return;
@@ -168,7 +173,7 @@ export function takeFocus(link: HTMLElement | null, frames = 30): void {
   if (document.activeElement !== link && frames > 0) requestAnimationFrame(() => takeFocus(link, frames - 1));
 }
 
-/** Links to the archive. Shows the names of the archived chats and the number of their unread messages. */
+/** Shows a link to the archive, with the names of the archived chats and the number of their unread messages. */
 export function ArchiveRow({ archived, focus }: { archived: readonly ChatSummary[]; focus: boolean }) {
   const link = useRef<HTMLAnchorElement>(null);
   // Runs only when the row appears.
@@ -195,5 +200,5 @@ export function ArchiveRow({ archived, focus }: { archived: readonly ChatSummary
   );
 }
 
-/** How many archived chats the row of the archive names. */
+/** The maximum number of archived chats that this row names. */
 const named_max = 10;

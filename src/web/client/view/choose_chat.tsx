@@ -7,7 +7,7 @@ import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
 import { Dialog, Face, Failure, Field } from './ui.js';
 
-/** Moves between the field and the chats with the arrow keys. */
+/** Moves the focus between the text field and the chats with the arrow keys. */
 function onArrow(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
@@ -20,7 +20,8 @@ interface ChooseChatProps {
   title: string;
   choose: (chat: ChatSummary) => void;
   /**
-   * If true, shows all chats, and Enter chooses the first. If false, shows only chats in which the person may write.
+   * Whether to show all chats. If false, only the chats in which the person may write are shown. If true, Enter chooses
+   * the first chat.
    */
   all?: boolean;
   busy?: boolean;

@@ -10,15 +10,15 @@ import { Icon } from './icons.js';
 
 let highlighter: Highlighter | undefined;
 
-/** Loads the highlighter with the first code block whose language is named. */
+/** Loads the highlighter when it is first needed, and returns the coloured parts of the code. */
 async function find(language: string, code: string): Promise<readonly Part[] | null> {
   highlighter ??= (await import('../code/highlighter.js')).highlighter;
   return highlighter.find(language, code);
 }
 
 /**
- * Returns the code with its parts in colour. The parts contain only lengths, so the shown text is always the given
- * code.
+ * Returns the code with its parts in colour. The parts contain only lengths, so the text that is shown is always the
+ * given code.
  */
 function coloured(code: string, parts: readonly Part[]): ReactNode[] {
   let at = 0;
@@ -38,8 +38,8 @@ function coloured(code: string, parts: readonly Part[]): ReactNode[] {
 }
 
 /**
- * Returns the code. It is in colour when its parts are known. While a bot appends to the code, the earlier parts keep
- * their colours, so that the code does not flicker. If the parts cannot be loaded, the code has no colours.
+ * Returns the code, in colour once its parts are known. While a bot appends to the code, the earlier parts keep their
+ * colours, so that the code does not flicker. If the parts cannot be loaded, the code stays without colours.
  */
 function useColours(language: string, code: string): ReactNode {
   const [last, setLast] = useState<{ code: string; parts: readonly Part[] } | null>(null);

@@ -1,4 +1,4 @@
-/** Shows the composer, for text, files, a reply or an edit. It suggests the commands of a bot. */
+/** Shows the composer for text, files, replies and edits. It suggests the commands of a bot. */
 import { type KeyboardEvent, lazy, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -28,19 +28,19 @@ const MentionList = lazy(() => import('./mention_list.js'));
 
 const text_max = 4_096;
 const caption_max = 1_024;
-/** How many entities are sent. The service ignores further entities. */
+/** The maximum number of entities that are sent. The service ignores any others. */
 const entities_max = 100;
 
 export interface ComposerProps {
   chat: number;
-  /** Whether the chat is a group. In a group, members can be mentioned. */
+  /** Whether the chat is a group, in which members can be mentioned. */
   isGroup: boolean;
-  /** Shows the scheduled posts. Null if the chat has none. */
+  /** Opens the scheduled posts. Null if the chat cannot have any. */
   schedule: (() => void) | null;
   commands: readonly BotCommand[];
-  /** The page of the bot of a direct chat. */
+  /** The page of the bot, in a direct chat. */
   bot?: BotPage | null;
-  /** The reply keyboard of a bot. */
+  /** The reply keyboard that is shown, or null. */
   keys: ReplyKeys | null;
   placeholder?: string | undefined;
   replyTo: Message | null;
@@ -50,7 +50,7 @@ export interface ComposerProps {
   editLast: () => void;
 }
 
-/** Shows the menu button of a bot. The button opens a Web App. */
+/** Shows the menu button of a bot, which opens a Web App. */
 function MenuButton({ bot: { username, menu_button } }: { bot: BotPage }) {
   const { text = '', web_app } = menu_button ?? {};
   if (!web_app) return null;
@@ -115,7 +115,7 @@ function Context({
   );
 }
 
-/** Opens the choice of files. */
+/** Shows the button that lets the person choose files. */
 function AttachButton({ shown, choose }: { shown: boolean; choose: (files: readonly File[]) => void }) {
   const field = useRef<HTMLInputElement>(null);
   return (
@@ -137,7 +137,7 @@ function AttachButton({ shown, choose }: { shown: boolean; choose: (files: reado
   );
 }
 
-/** Returns the text of the field without its marks, and the entities that the marks stand for. */
+/** Divides the text of the field into the text without marks and the entities that the marks stand for. */
 function wordsOf(source: string) {
   const { text, entities } = readMarks(source);
   return { text, entities: entities.length > 0 ? entities.slice(0, entities_max) : undefined };
@@ -161,9 +161,8 @@ async function saveEdit(chat: number, message: Message, source: string, done: ()
 const isCommand = /^\/(\w*)$/;
 
 /**
- * Suggests commands. These are all commands after `toggle`, or otherwise the commands that begin with the typed text.
- * Escape and a click outside of the composer close the list until the text changes. `text` is null if there is nothing
- * to suggest.
+ * Suggests the commands that begin with the typed text. After a call of `toggle`, suggests all commands. `text` is null
+ * if nothing can be suggested. Escape and a click outside the composer close the list until the text changes.
  */
 function useSuggestions(
   commands: readonly BotCommand[],
@@ -184,7 +183,7 @@ function useSuggestions(
   };
   const toggle = () => (isOpen ? close() : setMenu(true));
   useEffect(() => setClosed((former) => (former === text ? former : null)), [text]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `close` changes with the text only
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `close` changes only with the text
   useEffect(() => {
     if (!isOpen) return;
     const onPointer = ({ target }: Event) => {
@@ -193,7 +192,7 @@ function useSuggestions(
     document.addEventListener('pointerdown', onPointer);
     return () => document.removeEventListener('pointerdown', onPointer);
   }, [isOpen, text]);
-  /** Returns true if the list of suggestions handled the key. */
+  /** Handles a key for the list of suggestions. Returns whether it did. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];
@@ -212,8 +211,8 @@ const markedTextOf = ({ text, entities, caption, caption_entities }: Message): s
   text === undefined ? writeMarks(caption ?? '', caption_entities) : writeMarks(text, entities);
 
 /**
- * Returns the text of the edited message, with marks. If no message is being edited, returns the draft of the chat. The
- * draft changes while the person types.
+ * Returns the text in the field, with marks. This is the text of the message that is being edited, or otherwise the
+ * draft of the chat, which changes while the person types.
  */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
@@ -222,7 +221,7 @@ function useText(chat: number, editing: Message | null) {
   useEffect(() => {
     if (editing) setText(markedTextOf(editing));
   }, [editing]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when a draft was set from outside
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again if the draft was not changed by typing
   useEffect(() => {
     if (!editing) setText(draftOf(chat));
   }, [chat, editing, set]);
@@ -236,8 +235,8 @@ function useText(chat: number, editing: Message | null) {
 }
 
 /**
- * Calls `close` on Escape, whichever element has the focus. `close` closes the topmost part of the composer. `close` is
- * null if no part is open.
+ * Calls `close` when Escape is pressed, whichever element has the focus. `close` closes the topmost open part of the
+ * composer. It is null if no part is open.
  */
 function useEscape(close: (() => void) | null) {
   const latest = useRef(close);
@@ -262,7 +261,7 @@ function useFiles(chat: number, editing: Message | null, focus: () => void) {
   const files = editing ? [] : tray.files;
   const count = files.length;
   const former = useRef(count);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number moves the focus
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus moves only if the number has changed
   useEffect(() => {
     if (count > former.current || (count === 0 && former.current > 0)) focus();
     former.current = count;
@@ -271,8 +270,8 @@ function useFiles(chat: number, editing: Message | null, focus: () => void) {
 }
 
 /**
- * Focuses the text field when the person begins a reply or an edit. On a device without a touch screen, always focuses
- * the text field.
+ * Focuses the text field when a reply or an edit begins. On a device without a touch screen, also focuses it when the
+ * chat is opened.
  */
 function useTextField(editing: Message | null, replyTo: Message | null) {
   const field = useRef<HTMLTextAreaElement>(null);
@@ -310,14 +309,14 @@ function useLateEnds({
   };
 }
 
-/** Returns the state of the composer. */
+/** Returns everything that the parts of the composer show and do. */
 function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
   const [emoji, setEmoji] = useState(false);
   const field = useTextField(editing, replyTo);
   const { tray, files, count } = useFiles(chat, editing, () => field.current?.focus());
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
-  // Only the window in which the person types sends inline queries.
+  // Sends inline queries only from the window in which the person types.
   const typed = editing || count > 0 || draftIn(chat).isFromElsewhere ? null : text;
   const lateEnds = useLateEnds({ chat, text, editing, sent, done });
   const inline = useInline({ chat, text: typed, replyTo, sent: lateEnds.ofInline });
@@ -325,7 +324,7 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   const { from, to } = formatting;
   const mentions = useMentions({ chat, field, text: isGroup ? text : null, caret: from === to ? to : null });
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes the list of commands when the text is replaced
   useEffect(() => suggestions.closeMenu(), [editing, set]);
 
   function finish() {
@@ -396,25 +395,25 @@ interface TextFieldProps {
   own: ReturnType<typeof useComposer>;
 }
 
-/** Makes a text field as high as its text, up to a third of the window. */
+/** Makes a text field as high as its text, but not higher than a third of the window. */
 function fitHeight(area: HTMLTextAreaElement | null): void {
   if (!area) return;
   area.style.height = 'auto';
   area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
 }
 
-/** Shows the text field. It grows with the text, and controls the list of suggestions. */
+/** Shows the text field, which grows with its text. Its keys also control the list of suggestions. */
 function TextField({ own, placeholder }: TextFieldProps) {
   const { field, text, setText, inline, mentions, formatting } = own;
   const suggestions = [mentions, inline].find(({ isOpen }) => isOpen) ?? own.suggestions;
   const open = suggestions.isOpen;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height depends on the text
   useEffect(() => fitHeight(field.current), [text]);
   useEffect(() => {
     const area = field.current;
     if (!area) return;
     let before = area.clientWidth;
-    // Buttons that appear late, and a resized window, change the width.
+    // The width changes when the window is resized, and when buttons appear late.
     const observer = new ResizeObserver(() => {
       if (area.clientWidth === before) return;
       before = area.clientWidth;
@@ -437,7 +436,7 @@ function TextField({ own, placeholder }: TextFieldProps) {
       placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
-        // Reads the selection later, because a change by a button sets the selection only after this event.
+        // Reads the selection after this event, because a change by a formatting button sets the selection only then.
         queueMicrotask(formatting.onSelect);
         own.suggestions.setAt(0);
       }}
@@ -446,7 +445,7 @@ function TextField({ own, placeholder }: TextFieldProps) {
   );
 }
 
-/** Shows the lists and the formatting buttons above the composer. */
+/** Shows the lists and formatting buttons above the text field. */
 function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
   const { field, text, emoji, suggestions, inline, mentions, formatting } = own;
   const isListOpen = [suggestions, inline, mentions].some(({ isOpen }) => isOpen);
@@ -476,10 +475,10 @@ function Panels({ own }: { own: ReturnType<typeof useComposer> }) {
   );
 }
 
-/** Whether the browser can record. On a page that is not secure, `mediaDevices` is missing. */
+/** Returns whether the browser can record sound. If the page was not loaded securely, `mediaDevices` is missing. */
 const canRecord = () => 'MediaRecorder' in window && navigator.mediaDevices !== undefined;
 
-/** Shows the recorder of voice messages in place of the row of the composer. */
+/** Shows the recorder of voice messages instead of the text field and its buttons. */
 function VoiceRow({ chat, replyTo, done, sent, close }: ComposerProps & { close: () => void }) {
   const send = ({ file, seconds }: VoiceFile) => {
     const draft = { text: '', files: [file], seconds, replyTo: replyTo ?? undefined };
@@ -502,7 +501,7 @@ interface RowProps {
   record: () => void;
 }
 
-/** Shows the text field between the buttons of the composer. */
+/** Shows the text field and the buttons beside it. */
 function Row({ props: { bot, commands, editing, placeholder, schedule }, own, keys, record }: RowProps) {
   const { tray, count, emoji, setEmoji, suggestions, left } = own;
   function toggleEmoji() {

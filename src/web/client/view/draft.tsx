@@ -7,7 +7,7 @@ import { RichText } from './text.js';
 
 export function DraftBubble({ chat, draft, name }: { chat: number; draft: MessageDraft; name: string }) {
   const { text, entities, draft_id, can_stop, stopped } = draft;
-  // Screen readers announce that the bot writes, and later the complete message. They do not read each change
+  // Screen readers say only that the bot is writing, and later read the complete message. They do not read each change
   // of the draft.
   return (
     <article className="message" aria-label={name} aria-live="off" aria-busy={!stopped}>

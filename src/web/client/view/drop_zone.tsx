@@ -1,4 +1,4 @@
-/** Takes files that a person drops or pastes. */
+/** Accepts files that a person drops or pastes. */
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { say } from '../notes.js';
 import { t } from '../words.js';
@@ -7,7 +7,7 @@ import { isCovered } from './ui.js';
 
 const isFolder = (item: DataTransferItem) => item.webkitGetAsEntry()?.isDirectory === true;
 
-/** Returns the dropped or pasted files. If a folder is among the files, shows a note and returns no file. */
+/** Returns the dropped or pasted files. If there is a folder among them, shows a note and returns no files. */
 function filesOf(data: DataTransfer): File[] {
   if (![...data.items].some(isFolder)) return [...data.files];
   say(t('attach_folder'));
@@ -16,11 +16,11 @@ function filesOf(data: DataTransfer): File[] {
 
 interface DropZoneProps {
   zone: RefObject<HTMLElement | null>;
-  /** Takes files that are dropped on the zone or pasted anywhere. Null while no files can be added. */
+  /** Accepts files that are dropped on the zone or pasted anywhere. Null while no files can be added. */
   take: ((files: readonly File[]) => void) | null;
 }
 
-/** Takes dropped and pasted files. Returns whether files are dragged over the zone. */
+/** Passes dropped and pasted files to `take`. Returns whether files are being dragged over the zone. */
 function useGivenFiles({ zone, take }: DropZoneProps): boolean {
   const [isOver, setOver] = useState(false);
   const latest = useRef(take);
@@ -29,7 +29,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onDrag = (event: DragEvent) => {
       const { type, target, dataTransfer: data } = event;
       if (!data?.types.includes('Files')) return;
-      // Prevents the browser from leaving the application to open the dropped file.
+      // Otherwise the browser would leave the application and open the dropped file.
       event.preventDefault();
       const hits = latest.current !== null && !isCovered() && zone.current?.contains(target as Node) === true;
       data.dropEffect = hits ? 'copy' : 'none';
@@ -42,8 +42,8 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onPaste = (event: ClipboardEvent) => {
       const { clipboardData: data, target } = event;
       const isElsewhere = (target as Element).closest('input') !== null || isCovered();
-      // Ignores files that are pasted together with formatted text, because office programs copy a text together with a
-      // picture of the text.
+      // Ignores files that are pasted together with formatted text. Office programs copy a text together with a picture
+      // of the text.
       if (!latest.current || isElsewhere || !data?.files.length || data.types.includes('text/rtf')) return;
       event.preventDefault();
       latest.current(filesOf(data));
@@ -61,7 +61,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
   return isOver;
 }
 
-/** Takes dropped and pasted files. While files are dragged over the zone, shows that they can be dropped there. */
+/** While files are dragged over the zone, shows that they can be dropped there. */
 export function DropZone(props: DropZoneProps) {
   if (!useGivenFiles(props)) return null;
   return (

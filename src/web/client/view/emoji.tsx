@@ -1,4 +1,4 @@
-/** Shows the emoji picker, which is loaded when it is first opened. The emoji data come from this service. */
+/** Shows the emoji picker. Its code is loaded when it is first opened. Its data come from this service. */
 import {
   defaultEmojiDataResolver,
   type EmojiData,
@@ -16,8 +16,7 @@ interface EmojiPanelProps {
   choose: (emoji: string) => void;
   close: () => void;
   /**
-   * The position in the window of the button that opened the panel. If absent, the panel is part of the normal page
-   * layout.
+   * The position in the window of the button that opened the panel. If absent, the panel is part of the page layout.
    */
   at?: DOMRect | undefined;
 }
@@ -28,8 +27,8 @@ interface Indexed {
 }
 
 /**
- * Corrects ARIA indices, because ARIA counts from one and the picker from zero. The index of a row stays the same,
- * because the picker finds rows by this index. Only row zero loses the attribute.
+ * Corrects ARIA indices, which count from one, although the picker counts from zero. Keeps the index of a row, because
+ * the picker finds rows by it. Only removes it from row zero.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -57,14 +56,14 @@ const groups: Readonly<Record<number, WordKey>> = {
   9: 'emoji_flags',
 };
 
-/** Maps an emoji to its words. The first word is the name, and the other words are search words. */
+/** The words of each emoji. The first word is its name, and the others are only for the search. */
 type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
 /**
- * Loads the emoji data in a language. Emoji without a name in that language keep their Russian name. A search also
- * finds every emoji by its Russian name.
+ * Loads the emoji data in a language. An emoji that has no name in this language keeps its Russian name. The search
+ * also finds every emoji by its Russian name.
  */
 const inOwnWords: EmojiDataResolver = async (code, options) => {
   const whole = code === 'en' || code === 'ru';
@@ -91,7 +90,9 @@ const inOwnWords: EmojiDataResolver = async (code, options) => {
   };
 };
 
-/** Returns how well an emoji matches a search: 0 for its exact name, higher for worse matches, 9 for no match. */
+/**
+ * Returns how well an emoji matches the search text: 0 for its exact name, higher for worse matches, 9 for no match.
+ */
 function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): number {
   const name = label.toLocaleLowerCase();
   const words = name.split(/[^\p{L}\p{N}]+/u);
@@ -105,13 +106,13 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
   return others.some((tag) => tag.includes(sought)) ? 6 : 9;
 }
 
-/** The score that the picker gives to an emoji whose name contains the search. */
+/** The score that the picker gives to an emoji whose name contains the search text. */
 const name_score = 10;
 
 /**
- * Returns the emoji that match a search. The best match comes first. All of these emoji are in one category, because
- * the picker sorts only within categories. The picker keeps the order of emoji with equal scores, so every emoji gets
- * the same score.
+ * Returns the emoji that match the search text, the best match first. The picker would sort them by category and score,
+ * but keeps the order of emoji with the same category and score. Therefore puts all of them into one category and gives
+ * them the same score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis
@@ -126,8 +127,8 @@ function ranked(data: EmojiData, sought: string): EmojiData {
 }
 
 /**
- * Builds the data of a picker. The picker loads data only for a new locale. The locale therefore consists of the
- * language, a space and the search text.
+ * Returns the function that loads the data of a picker. The picker loads new data only for a new locale, so the locale
+ * consists of the language, a space and the search text.
  */
 function createResolver(): EmojiDataResolver {
   const loaded = new Map<string, Promise<EmojiData>>();
@@ -162,7 +163,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const before = document.activeElement;
     panel.current?.querySelector('input')?.focus();
     return () => {
-      // The element with the focus was part of the panel.
+      // The element that had the focus was part of the panel.
       if (document.activeElement === document.body && before instanceof HTMLElement)
         before.focus({ preventScroll: true });
     };
@@ -171,7 +172,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const outside = (event: PointerEvent) => {
       if (panel.current && !panel.current.contains(event.target as Node)) close();
     };
-    // Adds the listener a moment later. Otherwise the press that opened the panel would close it.
+    // Adds the listener a moment later, because the press that opened the panel would otherwise close it.
     const timer = setTimeout(() => addEventListener('pointerdown', outside));
     return () => {
       clearTimeout(timer);

@@ -8,7 +8,7 @@ export type FieldRef = RefObject<HTMLTextAreaElement | null>;
 
 /**
  * Changes the text of a field. The browser itself inserts the text, so that the person can undo the change, and so that
- * the field reports the change like typed text.
+ * the field reports the change in the same way as typed text.
  */
 export function changeField(area: HTMLTextAreaElement, { from, to, insert, selection }: Change): void {
   area.focus();
@@ -22,7 +22,7 @@ export function changeField(area: HTMLTextAreaElement, { from, to, insert, selec
   area.setSelectionRange(...selection);
 }
 
-/** Returns the selection in the field, and functions that format it. */
+/** Returns the selection in the field, and functions that format the selected text. */
 export function useFormatting(field: FieldRef) {
   const [[from, to], select] = useState<readonly [number, number]>([0, 0]);
   const format = (wanted: Format) =>
@@ -32,7 +32,10 @@ export function useFormatting(field: FieldRef) {
       if (!area) return;
       changeField(area, formatChange(wanted, area.value, area.selectionStart, area.selectionEnd));
     });
-  /** Returns true if the key formats text. If no text is selected, Ctrl+K is left to the search for a chat. */
+  /**
+   * Handles a key that formats text, and returns whether it did. If no text is selected, leaves Ctrl+K to the choice of
+   * a chat.
+   */
   const onKey = (event: KeyboardEvent): boolean => {
     const wanted = formatOfKey(event);
     if (!wanted || (wanted === 'link' && from === to)) return false;

@@ -1,4 +1,4 @@
-/** Shows the formatting buttons of the composer, and names their keys. */
+/** Shows the composer's formatting buttons with their keys. */
 import { type KeyboardEvent, useRef, useState } from 'react';
 import { type Format, formatKeys, formats } from '../model/format_keys.js';
 import { formatSamples } from '../model/formats.js';
@@ -7,7 +7,7 @@ import { Icon } from './icons.js';
 
 const isMac = /^(?:Mac|iP)/.test(navigator.platform);
 
-/** Returns the keys of a format as they are written on the person's system. */
+/** Returns the keys of a format, written as usual on the person's system. */
 export const keysOf = (format: Format): string =>
   isMac ? `⌘${formatKeys[format].replace('Shift+', '⇧')}` : `Ctrl+${formatKeys[format]}`;
 
@@ -20,8 +20,8 @@ interface ToolbarProps {
 }
 
 /**
- * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that one press of
- * the Tab key passes all buttons.
+ * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that a single press
+ * of Tab leaves all of them.
  */
 export default function FormattingToolbar({ format, leave }: ToolbarProps) {
   const bar = useRef<HTMLDivElement>(null);
@@ -47,7 +47,7 @@ export default function FormattingToolbar({ format, leave }: ToolbarProps) {
       aria-label={t('formatting')}
       tabIndex={-1}
       onKeyDown={onKey}
-      // A press must not take the focus from the text field.
+      // Keeps the focus in the text field when a button is pressed.
       onMouseDown={(event) => event.preventDefault()}
     >
       {formats.map((one, i) => (

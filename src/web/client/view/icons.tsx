@@ -1,4 +1,4 @@
-/** Draws the icons of buttons as strokes on a grid of 24 by 24. */
+/** Draws the icons of buttons, as strokes on a grid of 24 by 24. */
 const paths = {
   archive: 'M4 5h16v4H4zM5.500 9v10h13V9M10 13h4',
   back: 'M15 5l-7 7 7 7',

@@ -1,6 +1,6 @@
 /**
- * Loads the results of a bot while the person types `@bot query`. A query is sent after a short pause. The results of a
- * query are kept until the text changes.
+ * Loads the results of a bot while the person types `@bot query`. A query is sent after a short pause. Its results are
+ * kept until the text changes.
  */
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { call, get } from '../api.js';
@@ -14,7 +14,7 @@ import type { InlineAnswer, InlineResult, Message, Named } from '../types.js';
 const pause_ms = 300;
 const names_max = 200;
 
-/** Caches bots by lower-case username. Null if no bot with inline mode has this name. */
+/** The bots by lower-case username. Null if no bot with this name has inline mode. */
 const bots = new Map<string, Promise<Named | null>>();
 
 function findBot(username: string): Promise<Named | null> {
@@ -31,7 +31,7 @@ function findBot(username: string): Promise<Named | null> {
   return found;
 }
 
-/** Parses a text that may be an inline query. */
+/** Divides a text of the form `@bot query`. Returns null for any other text. */
 export const queryIn = (text: string): { username: string; query: string } | null => {
   const [, username, query] = /^@(\w{3,32})\s([\s\S]*)$/.exec(text) ?? [];
   return username === undefined ? null : { username, query: (query ?? '').trim() };
@@ -41,8 +41,8 @@ export interface InlineState {
   bot: Named;
   query: string;
   /**
-   * The results, each with the id of its answer. The ids differ, because results that are loaded later belong to other
-   * answers.
+   * The results, each with the id of the answer that contained it. These ids differ, because further results come in
+   * another answer.
    */
   results: ReadonlyArray<{ answer: string; result: InlineResult }>;
   button?: InlineAnswer['button'];
@@ -52,8 +52,8 @@ export interface InlineState {
 }
 
 /**
- * Sends the query in `text` to the bot that `text` names, and returns the bot's results. Returns null while the
- * text is not an inline query.
+ * Sends the query in `text` to the bot that `text` names, and returns the bot's results. Returns null while `text` is
+ * not an inline query.
  */
 function useAnswers(chat: number, text: string | null) {
   const [state, setState] = useState<InlineState | null>(null);
@@ -82,7 +82,7 @@ function useAnswers(chat: number, text: string | null) {
     }
   }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asks once for each query
+  // biome-ignore lint/correctness/useExhaustiveDependencies: sends each query only once
   useEffect(() => {
     asking.current?.abort();
     if (username === '') return setState(null);
@@ -130,7 +130,7 @@ export function useInline({ chat, text, replyTo, sent }: InlineProps) {
   const isOpen = state !== null && text !== closed;
   const id = useId();
   useEffect(() => setClosed((former) => (former === text ? former : null)), [text]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another query begins at the first result
+  // biome-ignore lint/correctness/useExhaustiveDependencies: selects the first result of each new query
   useEffect(() => setAt(0), [state?.query, state?.bot.id]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: loads more when the last result is selected
   useEffect(() => {
@@ -159,7 +159,7 @@ export function useInline({ chat, text, replyTo, sent }: InlineProps) {
     }
   }
 
-  /** Starts the bot with the parameter of the button above the results. */
+  /** Presses the button above the results, which starts the bot with a parameter. */
   async function pressButton(): Promise<void> {
     if (!state?.button) return;
     try {
@@ -173,7 +173,7 @@ export function useInline({ chat, text, replyTo, sent }: InlineProps) {
   }
 
   const close = () => setClosed(text);
-  /** Returns true if the list of results handled the key. */
+  /** Handles a key for the list of results. Returns whether it did. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen || !state) return false;
     const count = state.results.length;

@@ -17,7 +17,7 @@ const icons: Readonly<Record<string, IconName>> = {
   article: 'link',
 };
 
-/** Returns the picture that represents a result: an address, or the path of a stored file. */
+/** Returns the picture that represents a result: an address on another host, or the path of a stored file. */
 function pictureOf({ thumbnail_url, photo, ...result }: InlineResult): { url?: string; path?: string } {
   if (thumbnail_url !== undefined) return { url: thumbnail_url };
   const large = photo?.at(-1);
@@ -49,7 +49,10 @@ const nameOf = (result: InlineResult): string => {
   return result.title || t(`media_${kind}` as 'media_photo');
 };
 
-/** Offers to load the pictures of the first host that the person does not trust yet. */
+/**
+ * Shows a button that loads pictures from another host. If the person does not trust several hosts yet, offers the
+ * first one.
+ */
 function LoadPictures({ results }: { results: InlineState['results'] }) {
   const hosts = useCell(trusted);
   const urls = results.flatMap(({ result }) => pictureOf(result).url ?? []).filter(isSafe);
@@ -62,7 +65,7 @@ function LoadPictures({ results }: { results: InlineState['results'] }) {
   );
 }
 
-/** Shows the results. The text field keeps the focus and controls the selection. */
+/** Shows the results. The focus stays in the text field, whose keys select a result. */
 export default function InlinePanel({
   id,
   state,
@@ -72,7 +75,7 @@ export default function InlinePanel({
   more,
 }: ReturnType<typeof useInline>) {
   const list = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: shows the selected result
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls when another result is selected
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);

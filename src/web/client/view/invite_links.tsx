@@ -1,4 +1,4 @@
-/** Shows invite links and join requests: the page of a link, and the sections in the details of a chat. */
+/** Shows invite links and join requests: the page that a link opens, and the sections in the details of a chat. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -13,7 +13,10 @@ import { t } from '../words.js';
 import '../words/later.js';
 import { Confirm, Face, Field, IconButton, Spinner, Trouble } from './ui.js';
 
-/** Shows the chat of an invite link. The code is sent in the body, because proxies log paths. */
+/**
+ * Shows the chat to which an invite link leads. The link's code is sent in the body of the call, because proxies log
+ * paths.
+ */
 export function JoinPage({ code }: { code: string }) {
   const [found, setFound] = useState<InviteLinkPreview | null>(null);
   const [failure, setFailure] = useState('');
@@ -102,7 +105,7 @@ export function JoinPage({ code }: { code: string }) {
   );
 }
 
-/** Lists, creates and revokes the links of a chat, for administrators who may invite. */
+/** Lists, creates and revokes a chat's invite links. Only for administrators who may invite. */
 export function InviteLinks({ chat }: { chat: number }) {
   const path = `/api/chats/${chat}/invite_links`;
   const { items, cursor, failure, load } = usePages<ListedInviteLink>(path);
@@ -181,7 +184,7 @@ export function InviteLinks({ chat }: { chat: number }) {
   );
 }
 
-/** Lists the join requests of a chat, with buttons to accept and decline. Shows nothing if there are none. */
+/** Lists a chat's join requests, with buttons to accept and decline them. Shows nothing if there are none. */
 export function JoinRequests({ chat, accepted }: { chat: number; accepted: () => void }) {
   const path = `/api/chats/${chat}/join_requests`;
   const { items, cursor, failure, load } = usePages<JoinRequest>(path);

@@ -1,7 +1,4 @@
-/**
- * Shows the inline keyboard of a message. A button that calls the bot has one of three states: idle, pending or just
- * answered.
- */
+/** Shows the inline keyboard of a message. A button that calls the bot is idle, pending, or just answered. */
 import { lazy, type ReactNode, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -82,14 +79,14 @@ function PageKey({ button, chat, message }: KeyProps) {
   );
 }
 
-/** Writes the name of the bot and a query into the composer of a chat. */
+/** Shows a button that writes the bot's name and a query into the composer of a chat. */
 function QueryKey({ button, chat, message }: KeyProps) {
   const [choosing, setChoosing] = useState(false);
   const here = button.switch_inline_query_current_chat;
   const query = here ?? button.switch_inline_query ?? button.switch_inline_query_chosen_chat?.query ?? '';
   const write = (to: number) => {
-    // A forwarded message also names the bot of the original. That bot does not count, because the keyboard belongs to
-    // the bot that sent the message.
+    // The `via_bot` of a forwarded message belongs to the original message, but the keyboard belongs to the bot that
+    // sent this one.
     const owner = (message.forward_origin ? undefined : message.via_bot) ?? message.from;
     setDraft(to, `@${owner?.username ?? ''} ${query}`);
     go(`chat/${to}`);

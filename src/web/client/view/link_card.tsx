@@ -1,5 +1,6 @@
 /**
- * Shows the preview of a link. The size of the card never changes, so that no message moves when the service answers.
+ * Shows the preview of a link. The card has the same size before and after the service answers, so that no message
+ * moves.
  */
 import { useEffect, useRef, useState } from 'react';
 import { askPreview, knownPreview, linkOf } from '../model/link_previews.js';
@@ -8,7 +9,7 @@ import type { Message } from '../types.js';
 function Card({ message, url }: { message: Message; url: string }) {
   const card = useRef<HTMLAnchorElement>(null);
   const [preview, setPreview] = useState(() => knownPreview(url, message));
-  // As long as the card is drawn, it keeps its place, even if the page turns out to have no preview.
+  // If the page turns out to have no preview, the card keeps its place until it is drawn anew.
   const [isAbsent] = useState(preview === null);
   useEffect(() => {
     if (!card.current || preview !== undefined) return undefined;
@@ -47,7 +48,7 @@ function Card({ message, url }: { message: Message; url: string }) {
   );
 }
 
-/** Shows the preview of the first link in a message, if the message has one. */
+/** Shows the preview of the first link in a message, unless it has no preview. */
 export function LinkCard({ message }: { message: Message }) {
   const url = linkOf(message);
   return url === undefined ? null : <Card key={url} url={url} message={message} />;

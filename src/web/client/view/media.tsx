@@ -1,5 +1,5 @@
 /**
- * Shows pictures, videos, sound and files in messages. Media on another host are loaded only when the person asks for
+ * Shows pictures, videos, sound and files in messages. Media from another host are loaded only when the person asks for
  * them.
  */
 import { type ReactNode, type SyntheticEvent, useState } from 'react';
@@ -36,7 +36,7 @@ export function mediumOf(message: Message): Medium | undefined {
 export const mediumOfPost = ({ media, has_media_spoiler: covered }: Post): Medium | undefined =>
   media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: covered === true } : undefined;
 
-/** Returns the name of a media kind, for lines that do not show the media itself. */
+/** Returns the name of a kind of media, for lines of text that do not show the media themselves. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
   ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name
     ? file_name
@@ -61,7 +61,7 @@ export const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : 
 export const isSafe = (url: string) =>
   URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
 
-/** The hosts from which the person agreed to load media. The list is empty again after the page is closed. */
+/** The hosts from which the person has agreed to load media. Forgotten when the page is closed. */
 export const trusted = new Cell<ReadonlySet<string>>(new Set());
 
 export const trustHost = (host: string): void => trusted.set(new Set([...trusted.value, host]));
@@ -106,10 +106,7 @@ function Picture({ url, file, alt, open }: { url: string; file: FileRef; alt: st
   );
 }
 
-/**
- * Returns the size of a picture on the page. Because this space is reserved, other content stays in place when the
- * picture loads.
- */
+/** Reserves space of the picture's shape, so that other content does not move when the picture is loaded. */
 const room = ({ width, height }: FileRef) => ({
   aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
 });
@@ -126,7 +123,7 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** Shows the thumbnail of a file, if it has one. Reserves the space while the thumbnail loads. */
+/** Shows the thumbnail of a file, if it has one. Reserves its space while it loads. */
 function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
   const { url } = useFile(thumbnail && `/api/files/${thumbnail.file_id}`);
   return thumbnail ? (
@@ -136,12 +133,12 @@ function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
 
 interface OnDemandProps {
   medium: Medium;
-  /** Opens the file in another place. If undefined, the file is shown in place of the button. */
+  /** Opens the file elsewhere. If undefined, the file replaces this button. */
   open?: () => void;
   children: (url: string) => ReactNode;
 }
 
-/** Loads a large file only when the person asks for it. */
+/** Shows a button that loads a large file. */
 function OnDemand({ medium, open, children }: OnDemandProps) {
   const [wanted, setWanted] = useState(false);
   const { file, kind } = medium;
@@ -164,7 +161,7 @@ function OnDemand({ medium, open, children }: OnDemandProps) {
   );
 }
 
-/** Saves a file. Opens a file of another host in a new tab, because a page cannot save such a file. */
+/** Saves a file. If it is on another host, opens it in a new tab instead, because a page cannot save such a file. */
 export async function save(file: FileRef, name: string): Promise<void> {
   await attempt(async () => {
     const link = document.createElement('a');
@@ -205,8 +202,8 @@ function FileCard({ file }: { file: FileRef }) {
 }
 
 /**
- * Makes the browser find the length of a recording, so that people can seek in the recording. The file does not state
- * the length.
+ * Makes the browser find the length of a recording by seeking to its end, because the file does not contain its length.
+ * Without the length, people could not seek in the recording.
  */
 function findLength({ currentTarget: audio }: SyntheticEvent<HTMLAudioElement>): void {
   if (audio.duration !== Number.POSITIVE_INFINITY) return;

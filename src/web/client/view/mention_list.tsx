@@ -1,4 +1,4 @@
-/** Shows the members whom the typed mention may mean. */
+/** Shows the members whom a typed mention may mean. */
 import { useEffect, useRef } from 'react';
 import { personName } from '../names.js';
 import { t } from '../words.js';
@@ -7,10 +7,10 @@ import { Face } from './ui.js';
 
 type ListProps = Pick<ReturnType<typeof useMentions>, 'id' | 'list' | 'at' | 'choose'>;
 
-/** The text field keeps the focus and controls the selection. */
+/** Shows the list. The focus stays in the text field, whose keys select a member. */
 export default function MentionList({ id, list, at, choose }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: shows the selected member
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls when another member is selected
   useEffect(() => {
     box.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);

@@ -9,7 +9,7 @@ import { changeField, type FieldRef } from './formatting.js';
 interface MentionsProps {
   chat: number;
   field: FieldRef;
-  /** The text of the message field. Null if the chat is not a group. */
+  /** The text in the composer. Null if the chat is not a group. */
   text: string | null;
   /** The position of the caret, or null if text is selected. */
   caret: number | null;
@@ -21,7 +21,10 @@ interface Loaded extends Pick<Model, 'mentionable' | 'mentionChange'> {
   readonly members: readonly User[];
 }
 
-/** Loads the code and the members when the person begins to type a mention. Returns null until they are loaded. */
+/**
+ * Loads the code and the members of the group when the person begins to type a mention. Returns null until both are
+ * loaded.
+ */
 function useMembers(chat: number, isWanted: boolean): Loaded | null {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   useEffect(() => {
@@ -32,11 +35,11 @@ function useMembers(chat: number, isWanted: boolean): Loaded | null {
         import('../model/members.js'),
         import('../model/mentions.js'),
       ]);
-      // Ignores the error. Even if the list cannot be loaded, people who wrote recently are found.
+      // Without the list of members, the people who wrote recently can still be found.
       const members = await membersOf(chat).catch(() => []);
       if (isHere) setLoaded({ members, mentionable, mentionChange });
     };
-    // Ignores the error. Even if the code cannot be loaded, the person can type the whole name.
+    // Without the code, the person can still type the whole name.
     load().catch(() => {});
     return () => {
       isHere = false;
@@ -45,7 +48,7 @@ function useMembers(chat: number, isWanted: boolean): Loaded | null {
   return loaded;
 }
 
-/** Returns the state of the list. Escape closes it until the typed name changes. */
+/** Returns the state of the list of members. Escape closes the list until the typed name changes. */
 export function useMentions({ chat, field, text, caret }: MentionsProps) {
   const id = useId();
   const [at, setAt] = useState(0);
@@ -69,7 +72,7 @@ export function useMentions({ chat, field, text, caret }: MentionsProps) {
       changeField(area, loaded.mentionChange(user, typed, caret));
   }
 
-  /** Returns true if the list handled the key. */
+  /** Handles a key for the list. Returns whether it did. */
   const onKey = ({ key, shiftKey, ctrlKey, altKey, metaKey }: KeyboardEvent): boolean => {
     if (!isOpen || shiftKey || ctrlKey || altKey || metaKey) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];

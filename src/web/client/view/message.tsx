@@ -1,4 +1,4 @@
-/** Shows one message, or an album, with its marks, keyboard and reactions. */
+/** Shows a message or an album, with its marks, keyboard and reactions. */
 
 import { lazy, type MouseEvent, memo, type ReactNode } from 'react';
 import type { Outgoing } from '../model/history.js';
@@ -20,7 +20,7 @@ const PollCard = lazy(async () => ({ default: (await import('./poll.js')).PollCa
 const PostReactions = lazy(async () => ({ default: (await import('./reactions.js')).PostReactions }));
 
 export interface MessageActions {
-  /** Opens the menu of a message, or of the album that the message belongs to. */
+  /** Opens the menu of a message, or of the album to which the message belongs. */
   menu: (message: Message, at: { x: number; y: number }) => void;
   jump: (id: number) => void;
   open: OnOpen;
@@ -30,9 +30,9 @@ export interface MessageActions {
 }
 
 interface BubbleProps {
-  /** One message, or the messages of an album. */
+  /** A single message, or all messages of an album. */
   messages: readonly Message[];
-  /** Whether the previous message has the same sender. */
+  /** Whether this message belongs to the same group of messages as the one before it (same sender, short time). */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -54,7 +54,7 @@ function Quote({ message, jump }: { message: Message; jump: (id: number) => void
   );
 }
 
-/** Shows the time and the marks of a message or an album. */
+/** Shows the time of a message or an album, and whether it is protected or was edited. */
 function Meta({ messages }: { messages: readonly Message[] }) {
   const message = messages.at(-1) as Message;
   return (
@@ -76,11 +76,11 @@ function Meta({ messages }: { messages: readonly Message[] }) {
 const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
 const segmenter = new Intl.Segmenter();
 
-/** Returns whether a text consists of one to three emoji. Such texts are shown large. */
+/** Returns whether a text consists only of one to three emoji. Such a text is shown large. */
 const isJumbo = (text: string): boolean =>
   text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
 
-/** Returns the colour of a name. The avatar has the same colour. */
+/** Returns the class for the colour of a name. The avatar has the same colour. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
 /** Returns the media of messages. */
@@ -96,7 +96,7 @@ function rowClass({ chat }: Message, own: boolean): string {
   return chat.type === 'group' ? 'message faced' : 'message';
 }
 
-/** Shows the poll, place, contact or dice of a message. */
+/** Shows a message's poll, location, venue, contact or dice. */
 function MessageObject({ message }: { message: Message }) {
   if (message.poll)
     return (
@@ -108,7 +108,7 @@ function MessageObject({ message }: { message: Message }) {
   return card && <ObjectCard card={card} />;
 }
 
-/** Shows the text of a message, the preview of its link, and its time. */
+/** Shows the text of a message, the preview of its first link, and its time. */
 function Words({ message, text, children }: { message: Message; text: ReactNode; children: ReactNode }) {
   const card = <LinkCard message={message} />;
   const isCardFirst = message.link_preview_options?.show_above_text;
@@ -122,7 +122,7 @@ function Words({ message, text, children }: { message: Message; text: ReactNode;
   );
 }
 
-/** Compares the messages of an album one by one, because the list builds its rows anew after each change. */
+/** Compares the messages one by one, because the list creates a new array for an album after each change. */
 const isSame = (one: BubbleProps, other: BubbleProps): boolean =>
   one.messages.length === other.messages.length &&
   one.messages.every((message, i) => message === other.messages[i]) &&
@@ -151,11 +151,11 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   );
   const from = forwardedFrom(message);
   const pictures = arePictures(media);
-  // If the message has no text, shows the time over the edge of the pictures. Over a single video, the time would cover
-  // the controls.
+  // If there is no text, shows the time over the lower edge of the pictures. A single video is an exception, because
+  // the time would cover its controls.
   const bare = pictures && !words && (media.length > 1 || media[0]?.medium.kind !== 'video');
   const menu = (event: MouseEvent) => {
-    // Keeps the browser's own menu for selected text and links.
+    // Keeps the browser's own menu for links and selected text.
     if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
     event.preventDefault();
     actions.menu(worded, { x: event.clientX, y: event.clientY });

@@ -1,5 +1,5 @@
 /**
- * Shows the messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
+ * Shows the messages of a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
  */
 import {
   lazy,
@@ -48,10 +48,10 @@ function lastIdOf(item: Item | undefined): number {
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
 }
 
-/** Messages from one person within this time are shown as a group. */
+/** Messages from one person are shown as a group if each is sent within this time after the one before, in s. */
 const together_s = 300;
 
-/** Returns a function that tells whether a date is on another day than the date of the call before. */
+/** Returns a function that tells whether a date is on another day than the date with which it was called before. */
 function dayChanges(): (date: number) => boolean {
   let [begin, end] = [0, 0];
   return (date) => {
@@ -64,14 +64,14 @@ function dayChanges(): (date: number) => boolean {
 }
 
 /**
- * Builds the rows of the sent messages. Draws a line above the first message of other people after `mark`. If `mark` is
- * null, draws no line.
+ * Builds the rows of all messages that are already sent. Adds a line above the first message of other people after
+ * `mark`, unless `mark` is null.
  */
 function itemsOf({ messages, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
   const isNewDay = dayChanges();
-  // If the first unread message is not loaded, draws no line.
+  // If the first unread message is not loaded, there is no line.
   let unread = mark !== null && (atStart || first <= mark) ? mark : Number.POSITIVE_INFINITY;
   for (const message of messages) {
     const newDay = isNewDay(message.date);
@@ -110,7 +110,7 @@ function itemsOf({ messages, atStart, first }: History, type: string, mark: numb
 const outgoingOf = ({ outgoing }: History): Item[] =>
   outgoing.map((one) => ({ kind: 'outgoing', key: one.key, outgoing: one }));
 
-/** Adds the draft of the bot. If the bot has sent a message after the draft, the message replaces the draft. */
+/** Adds the bot's draft as a row, unless the bot has sent a message after the draft, which replaces it. */
 function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDraft | null): Item[] {
   if (draft === null || !atEnd || (draft.stopped && draft.text === '')) return items;
   const newest = messages.findLast(({ from }) => from?.id !== me.value?.id)?.message_id ?? 0;
@@ -181,21 +181,21 @@ function Pending({ outgoing, history, recall }: PendingProps) {
 interface MessageListProps {
   chat: ChatSummary;
   history: History;
-  /** A message to scroll to. `n` changes with each request, even for the same message. */
+  /** The message to scroll to. `n` changes with each request to scroll, even to the same message. */
   target: { id: number; n: number } | null;
-  /** A value that changes when the person sends a message. The list then scrolls to the end. */
+  /** A number that increases when the person sends a message. The list then scrolls to its end. */
   bottom: number;
   actions: MessageActions;
 }
 
 const near = 600;
-/** The height of the space below the last message. */
+/** The height of the space below the last message, in pixels. */
 const foot = 10;
-/** If the end of a list is at most this far away, the list counts as scrolled to the end. */
+/** If the list's end is not further away than this, the list counts as scrolled to its end. */
 const at_end = 60;
 const marked_ms = 1_600;
 
-/** Returns handlers that never change, so that a new message does not redraw other messages. */
+/** Returns handlers that stay the same objects, so that a new message does not make other messages redraw. */
 function useStable(actions: MessageActions): MessageActions {
   const latest = useRef(actions);
   latest.current = actions;
@@ -212,13 +212,12 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Returns the last read message before the unread messages, or null if there are no unread messages. The result changes
- * when a new message arrives after the person has read everything. The result becomes null when the person sends a
- * message.
+ * Returns the id of the last message before the unread ones, or null if there are no unread messages. If the person has
+ * read everything, the result changes when a new message arrives. It becomes null when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
-  // If the person has never read a message of a long history, shows the end of the history.
+  // If the person has never read anything in a chat with a long history, the list opens at its end.
   const isUnread = unread_count > 0 && (read_message_id > 0 || unread_count < unread_max);
   const [mark, setMark] = useState(isUnread ? read_message_id : null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the line stays in its place while the person reads
@@ -234,7 +233,7 @@ function useMark(chat: ChatSummary, sent: number): number | null {
 const restOf = ({ scrollSize, viewportSize, scrollOffset }: VirtualizerHandle): number =>
   scrollSize - viewportSize - scrollOffset;
 
-/** Returns the last message whose lower edge is in view, or 0 for none. */
+/** Returns the id of the last message whose lower edge is in view, or 0 if there is none. */
 function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   const end = view.scrollOffset + view.viewportSize;
   let index = Math.min(view.findItemIndex(end), items.length - 1);
@@ -243,15 +242,15 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
   return lastIdOf(items[index]);
 }
 
-/** How long a row must stay in place before it counts as seen. After this time, the height of the row is known. */
+/** How long a row must stay in place before it counts as seen. By then, the list has measured the row's height. */
 const seen_ms = 100;
 
-/** The position in the list. */
+/** The scroll position of the list. */
 interface Place {
   readonly list: RefObject<VirtualizerHandle | null>;
   /**
-   * Whether the list stays scrolled to its end. True at first, after the person sends a message, and after scrolling to
-   * the end. False after scrolling up or jumping to a message.
+   * Whether the list stays scrolled to its end when it grows. True at first, after the person sends a message, and
+   * after scrolling to the end. False after scrolling up or jumping to a message.
    */
   sticks: boolean;
   /** Whether the list must still scroll to the first unread message. */
@@ -260,8 +259,8 @@ interface Place {
 }
 
 /**
- * Marks messages as read when they are in view. Call `lookSoon` after each change of the view. `isBehind` says whether
- * the end of the list is out of view.
+ * Marks messages as read when they are in view. Call `lookSoon` after each change of what is in view. `isBehind` says
+ * that the end of the list is not in view.
  */
 function useReading(chat: number, history: History, items: readonly Item[], place: Place) {
   const [isBehind, setBehind] = useState(false);
@@ -270,7 +269,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
     const view = place.list.current;
     if (!view || place.isOpening || !history.started) return;
     if (history.atEnd && restOf(view) < at_end) place.sticks = true;
-    // A list without a scroll bar loads more messages without scrolling.
+    // A list that is too short to scroll loads more messages by itself.
     const isShort = view.scrollSize <= view.viewportSize + 1;
     if (isShort && history.loading === null && !history.failed)
       void (history.atEnd ? history.loadOlder() : history.loadNewer());
@@ -298,10 +297,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
   return { lookSoon, isBehind };
 }
 
-/**
- * Scrolls to the message that the person wants to see. Returns the id of this message while it is highlighted,
- * otherwise 0.
- */
+/** Scrolls to the message `target`. Returns its id while the message is highlighted, otherwise 0. */
 function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
   const [marked, setMarked] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes
@@ -319,7 +315,7 @@ function useJumps(target: MessageListProps['target'], items: readonly Item[], pl
   return marked;
 }
 
-/** Scrolls to the first unread message or to the end of the list. */
+/** Controls the scroll position of the list, which opens at the first unread message or at its end. */
 function useScrolling(
   { chat, history, target, bottom }: MessageListProps,
   items: readonly Item[],
@@ -340,7 +336,7 @@ function useScrolling(
     const view = list.current;
     if (!view || !place.sticks || items.length === 0) return;
     const line = document.hasFocus() ? -1 : items.findIndex(({ kind }) => kind === 'unread');
-    // Keeps the first unread message in view while the person does not look at this window.
+    // While the window does not have the focus, keeps the first unread message in view.
     if (line >= 0 && view.getItemOffset(line) < view.scrollSize - view.viewportSize) {
       place.sticks = false;
       view.scrollToIndex(line, { align: 'start' });
@@ -364,12 +360,12 @@ function useScrolling(
     lookSoon();
   }, [items]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again only for another chat
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again only if the chat changes
   useEffect(() => {
     if (mark === null) void history.loadNewest();
     else
       void history.showUnread(mark, chat.last_message?.message_id ?? 0).then(() => {
-        // If the unread messages were deleted in the meantime, scrolls to the end.
+        // The unread messages were deleted meanwhile.
         if (place.isOpening) toNewest();
       });
   }, [history, chat.id]);
@@ -383,7 +379,7 @@ function useScrolling(
     const view = list.current;
     if (!view) return;
     const rest = restOf(view);
-    // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up ends this state.
+    // When messages are added at the end, the list still counts as scrolled to its end. Only scrolling up changes this.
     if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
     else if (rest < at_end && history.atEnd) place.sticks = true;
     if (!place.sticks) setLooked(0);
@@ -448,7 +444,7 @@ function Row({ chat, item, history, marked, actions }: RowProps) {
 }
 
 /**
- * Returns a function that draws a row. It returns the same element for the same row, because the list asks for all
+ * Returns a function that draws a row. For the same row, it returns the same element, because the list draws all
  * visible rows in each frame while the person scrolls.
  */
 function useDrawRow(chat: ChatSummary, history: History, marked: number, actions: MessageActions) {
@@ -478,18 +474,18 @@ export function MessageList(props: MessageListProps) {
     if (chat.type === 'private') void botDrafts.load(chat.id);
   }, [chat.id, chat.type]);
   const { messages, atStart } = history;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the history replaces the array when a message changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `messages` is a new array after each change
   const sent = useMemo(() => itemsOf(history, chat.type, mark), [messages, atStart, chat.type, mark]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `version` changes with the history
   const rows = useMemo(() => [...sent, ...outgoingOf(history)], [sent, history, version]);
   const items = useMemo(() => withDraft(rows, history, draft), [rows, history, draft]);
   const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
   const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
   const drawRow = useDrawRow(chat, history, marked, actions);
-  // Keeps the visible rows in place if rows are added or removed above them.
+  // Keeps the visible rows in place when rows are added or removed above them.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes with the items
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes only with the items
   useLayoutEffect(() => {
     firstId.current = history.first;
   }, [items]);
@@ -534,7 +530,7 @@ export function MessageList(props: MessageListProps) {
   );
 }
 
-/** Scrolls to the pinned message. */
+/** Shows a service message. If it is about a pinned message, a press scrolls to that message. */
 function ServiceLine({ message, jump }: { message: Message; jump: (id: number) => void }) {
   const { pinned_message: pinned, from } = message;
   if (!pinned) return <span>{serviceText(previewOf(message))}</span>;

@@ -1,6 +1,6 @@
 /**
- * Shows locations, venues, contacts and dice in messages. All of these except dice are shown as cards. A card opens the
- * map or the phone. `poll.tsx` shows polls.
+ * Shows locations, venues, contacts and dice in messages. `poll.tsx` shows polls. All except dice are shown as cards,
+ * which open a map or a phone number.
  */
 
 import { useEffect, useState } from 'react';
@@ -12,9 +12,9 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** The link of the card. Dice and polls have no link. */
+  /** What the card opens. Absent for dice and polls. */
   href?: string;
-  /** A location that is or was live. */
+  /** Present if the location is or was live. */
   live?: Location;
 }
 
@@ -25,7 +25,7 @@ const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number })
 
 const liveOf = (location: Location) => (location.live_until === undefined ? {} : { live: location });
 
-/** Returns the card of an object in a message, or undefined if the message has none. */
+/** Returns the card for the object in a message, or undefined if it has none. */
 export function objectOf({ venue, location, contact, dice, poll }: Message): Card | undefined {
   if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
   if (poll) return { kind: 'poll', title: poll.question, detail: '' };
@@ -53,22 +53,20 @@ export function objectOf({ venue, location, contact, dice, poll }: Message): Car
 const day_ms = 86_400_000;
 const forever_s = 0x7fff_ffff;
 
-/** Returns whether the location is live, and renders again when its period ends. */
+/** Returns whether the location is still live, and redraws when it ends. */
 function useIsLive(until: number): boolean {
   const [, setEnded] = useState(0);
   const left = until * 1000 - Date.now();
   useEffect(() => {
     if (left <= 0) return undefined;
-    // Limits the timeout to a day, because a longer timeout could overflow.
+    // The timeout is at most a day, because a longer one could overflow.
     const timer = setTimeout(() => setEnded(Date.now()), Math.min(left, day_ms));
     return () => clearTimeout(timer);
   }, [left]);
   return left > 0;
 }
 
-/**
- * Shows the position of a live location, and the time at which it ends. Each edit of the message moves the position.
- */
+/** Shows the position of a live location, and when it ends. The position moves with each edit of the message. */
 function LiveCard({ live, detail, href }: { live: Location; detail: string; href: string | undefined }) {
   const until = live.live_until ?? 0;
   const isLive = useIsLive(until);

@@ -1,4 +1,4 @@
-/** Shows the post that a link names, also to people who have not joined its public channel. */
+/** Shows the post to which a link leads, also for people who have not joined its public channel. */
 import { lazy, useEffect, useState } from 'react';
 import { ApiFailure, get } from '../api.js';
 import { reasonOf } from '../failures.js';

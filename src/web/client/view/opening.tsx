@@ -1,4 +1,4 @@
-/** Opens the page of a username. The username may belong to a bot, a person or a chat. */
+/** Opens the bot, person or chat that has a username. */
 import { useEffect, useState } from 'react';
 import { go } from '../route.js';
 import { t } from '../words.js';

@@ -1,4 +1,4 @@
-/** Shows a public chat that the person has not joined, with its description, its posts, and a button to join. */
+/** Shows a public chat that the person has not joined: its description, its posts, and a button to join. */
 import { lazy, useEffect, useState } from 'react';
 import { ApiFailure, call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -31,7 +31,7 @@ function Join({ id }: { id: number }) {
   );
 }
 
-/** Shows the page of a chat that does not exist, or that only its members may see. */
+/** Shows a page for a chat that does not exist or that only its members may see. */
 function Unknown({ id, text }: { id: number; text: string }) {
   return (
     <main className="main center">

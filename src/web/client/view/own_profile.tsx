@@ -1,4 +1,4 @@
-/** Shows the name and the avatar of the signed-in person, and lets the person change them. */
+/** Shows the signed-in person's name and avatar, and lets the person change them. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { attempt } from '../failures.js';
@@ -69,7 +69,7 @@ export function OwnProfile({ user }: { user: Self }) {
         </div>
       </div>
       <p className="muted">{t('profile_hint')}</p>
-      {/* Starts again with the stored name if another window has changed it. */}
+      {/* The key replaces the typed name if another window has changed the stored name. */}
       <NameForm key={`${user.first_name}/${user.last_name ?? ''}`} user={user} />
     </section>
   );

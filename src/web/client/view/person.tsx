@@ -1,4 +1,7 @@
-/** Shows other people: the page of a person, a closed chat, and the list of blocked people. */
+/**
+ * Shows other people: a person's page, a chat in which one of the two people cannot write, and the list of blocked
+ * people.
+ */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -15,7 +18,7 @@ import { Confirm, Face, Spinner, Trouble } from './ui.js';
 
 const pathOf = (person: string | number) => `/api/people/${encodeURIComponent(person)}`;
 
-/** Opens the chat with a person. The person is named by username or id. */
+/** Opens the chat with a person, who is given by username or id. */
 export async function openPerson(person: string | number): Promise<void> {
   const chat = await call<ChatSummary>('POST', `${pathOf(person)}/chat`);
   await chats.refresh(chat.id);
@@ -29,7 +32,7 @@ interface BlockProps {
   changed: () => void | Promise<void>;
 }
 
-/** Asks for confirmation and blocks the person, or unblocks the person without asking. */
+/** Shows a button that blocks the person after a confirmation, or unblocks the person immediately. */
 function Block({ person, name, isBlocked, changed }: BlockProps) {
   const [asking, setAsking] = useState(false);
   const set = (verb: 'POST' | 'DELETE') =>
@@ -62,7 +65,7 @@ function Block({ person, name, isBlocked, changed }: BlockProps) {
   );
 }
 
-/** Shows the other person of a chat in the dialog about the chat. */
+/** Shows the other person of a chat in the dialog with the chat's details. */
 export function PersonInfo({ chat: given }: { chat: ChatSummary }) {
   useSignal(chats);
   const chat = chats.byId.get(given.id) ?? given;
@@ -87,7 +90,7 @@ export function PersonInfo({ chat: given }: { chat: ChatSummary }) {
   );
 }
 
-/** Shows in place of the composer why nobody can write in a chat of two people. */
+/** Shows why nobody can write in a chat of two people, in the place of the composer. */
 export function ClosedPerson({ chat }: { chat: ChatSummary }) {
   if (!chat.blocked || chat.user_id === undefined) return <p className="closed">{t('cant_write_person')}</p>;
   return (

@@ -105,14 +105,14 @@ function Crop({
 
 interface PictureEditorProps {
   kind: PictureKind;
-  /** The path at which the service sets and removes the picture. */
+  /** The API path for setting and removing the picture. */
   path: string;
   isSet: boolean;
   /** Called after the picture was set or removed. */
   changed: () => unknown;
 }
 
-/** Shows the buttons that set and remove a picture, and the dialogs of these buttons. */
+/** Shows the buttons that set and remove a picture, and their dialogs. */
 export function PictureEditor({ kind, path, isSet, changed }: PictureEditorProps) {
   const [file, setFile] = useState<File | null>(null);
   const [removing, setRemoving] = useState(false);

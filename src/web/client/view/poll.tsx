@@ -1,6 +1,5 @@
 /**
- * Shows a poll in a message or post. People vote here. They see the results after they have voted, or when the poll is
- * closed.
+ * Shows a poll in a message or post. People vote here, and see the results once they have voted or the poll is closed.
  */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
@@ -16,7 +15,7 @@ interface PollProps {
   poll: Poll;
 }
 
-/** The interval at which an open poll on the screen is reloaded, in ms. */
+/** How often an open poll is loaded again while it is shown, in ms. */
 const refresh_ms = 10_000;
 
 const kindText = (poll: Poll) =>
@@ -26,7 +25,10 @@ const kindText = (poll: Poll) =>
       ? t('poll_quiz')
       : t(poll.is_anonymous ? 'poll_anonymous' : 'poll_named');
 
-/** Keeps the state of a poll. Reads the poll again while it is open and the page is visible. */
+/**
+ * Returns the state of a poll and a function that votes. Loads the poll again and again while it is open and the page
+ * is visible.
+ */
 function usePoll({ chat, message, poll }: PollProps) {
   const path = `/api/chats/${chat}/messages/${message}/poll`;
   const [present, setPresent] = useState(poll);
@@ -49,7 +51,7 @@ function usePoll({ chat, message, poll }: PollProps) {
   return { present, busy, vote };
 }
 
-/** Shows the options of a poll in which the person has not voted. */
+/** Shows the options of a poll before the person has voted. */
 function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: number[]) => void }) {
   const [chosen, setChosen] = useState<readonly number[]>([]);
   const several = poll.allows_multiple_answers;
@@ -87,8 +89,8 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
 }
 
 /**
- * Returns the mark of an option in the results. The mark shows a correct answer, a wrong answer or the person's own
- * vote. An option may have no mark.
+ * Returns the mark of an option in the results: a correct answer, a wrong answer, the person's own vote, or null for no
+ * mark.
  */
 function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
   if (correct?.includes(id)) return 'correct';

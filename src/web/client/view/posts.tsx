@@ -19,7 +19,6 @@ import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
 const page = 20;
 
-/** Returns the media of a post or an album. */
 const itemsOf = (album: readonly Post[]): AlbumItem[] =>
   album.flatMap((post) => {
     const medium = mediumOfPost(post);
@@ -27,7 +26,7 @@ const itemsOf = (album: readonly Post[]): AlbumItem[] =>
     return medium ? [{ id: post.id, medium, caption }] : [];
   });
 
-/** Shows a post, or the posts of an album with the reactions of the first post. */
+/** Shows a post, or the posts of an album. The reactions are those of the first post. */
 export function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
   const post = album[0] as Post;
   const items = itemsOf(album);
@@ -123,7 +122,7 @@ export function PostsPage({ chat, open }: PostsPageProps) {
   }, [chat.id]);
 
   const last = chat.last_message?.message_id;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a person who looks at the page has read its posts
+  // biome-ignore lint/correctness/useExhaustiveDependencies: marks a new post as read while the page has the focus
   useEffect(() => {
     if (document.hasFocus()) markRead(chat.id);
   }, [last, chat.id]);
@@ -161,8 +160,9 @@ export function PostsPage({ chat, open }: PostsPageProps) {
 }
 
 /**
- * Groups posts into albums. The given posts and the albums are newest first, but the posts in an album are oldest
- * first. Unless `isAll` is true, leaves out the oldest album, because its first posts may be on the next page.
+ * Groups posts into albums. The given posts and the returned albums are newest first, but the posts within an album are
+ * oldest first. Unless `isAll` is true, leaves out the oldest album, because the next page may contain more of its
+ * posts.
  */
 function albumsOf(list: readonly Post[], isAll: boolean): Post[][] {
   const albums: Post[][] = [];

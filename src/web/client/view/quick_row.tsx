@@ -1,4 +1,4 @@
-/** Shows a row of quick reactions, which is loaded when it is first opened. */
+/** Shows a row of quick reactions. Its code is loaded when it is first opened. */
 import { useEffect, useRef } from 'react';
 import { createPortal } from 'react-dom';
 import { posts, shown } from '../model/posts.js';
@@ -7,7 +7,7 @@ import { t } from '../words.js';
 
 const row_px = { width: 266, height: 46 };
 
-/** Shows the emoji that people use most in the channel, above the button at `at`. */
+/** Shows the emoji that people use most in the channel, above the button whose position is `at`. */
 export function QuickRow({ post, at, close }: { post: Post; at: DOMRect; close: () => void }) {
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {

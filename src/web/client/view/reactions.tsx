@@ -1,6 +1,6 @@
 /**
- * Shows the reactions under a post: counters to press, a row of emoji, an emoji picker, and a list of the people who
- * reacted. The person's own reactions are highlighted.
+ * Shows the reactions under a post: a counter for each emoji, a row of quick reactions, an emoji picker, and a list of
+ * the people who reacted. The person's own reactions are highlighted.
  */
 import { lazy, useCallback, useEffect, useRef, useState } from 'react';
 import { heart, posts, shown } from '../model/posts.js';
@@ -14,7 +14,10 @@ const EmojiPanel = lazy(() => import('./emoji.js'));
 const QuickRow = lazy(async () => ({ default: (await import('./quick_row.js')).QuickRow }));
 const Reactors = lazy(async () => ({ default: (await import('./reactors.js')).Reactors }));
 
-/** Adds a reaction. A press opens the emoji picker. Hovering over the button, or a long press, shows the quick row. */
+/**
+ * Shows the button that adds a reaction. A press opens the emoji picker. Hovering over the button or a long press shows
+ * the row of quick reactions.
+ */
 function AddReaction({ post }: { post: Post }) {
   const button = useRef<HTMLButtonElement>(null);
   const [picking, setPicking] = useState<DOMRect | null>(null);
@@ -40,7 +43,7 @@ function AddReaction({ post }: { post: Post }) {
         aria-expanded={picking !== null}
         {...press}
         onPointerDown={(event) => {
-          // Prevents a long press from also opening the menu of the message.
+          // Otherwise a long press would also open the menu of the message.
           event.stopPropagation();
           isHeld.current = false;
           onPointerDown(event);
@@ -129,7 +132,7 @@ export function ReactionBar({ post }: { post: Post }) {
   );
 }
 
-/** Shows the reactions of a post under its message in a chat. Shows nothing until the post is loaded. */
+/** Shows the reactions on a post under its message in a chat. Shows nothing until the post is loaded. */
 export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
   useSignal(posts);
   const post = posts.find(chat, message);

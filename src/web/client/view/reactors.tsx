@@ -1,4 +1,4 @@
-/** Lists the people who reacted to a post. There is a tab for each emoji. */
+/** Lists the people who reacted to a post, with a tab for each emoji. */
 import { useState } from 'react';
 import { shown } from '../model/posts.js';
 import { usePages } from '../pages.js';
@@ -13,7 +13,7 @@ interface Reactor {
   user?: User;
 }
 
-/** Lists the people who reacted with this emoji. If `emoji` is '', lists the people who reacted with any emoji. */
+/** Lists the people who reacted with this emoji, or with any emoji if it is ''. */
 function ReactorList({ post, emoji: chosen }: { post: Post; emoji: string }) {
   const only = chosen === '' ? '' : `?emoji=${encodeURIComponent(chosen)}`;
   const { items, cursor, failure, load } = usePages<Reactor>(`/api/posts/${post.id}/reactions${only}`);

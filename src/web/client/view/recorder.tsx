@@ -1,4 +1,4 @@
-/** Records a voice message in place of the text field. The person sends or deletes the recording. */
+/** Records a voice message, in the place of the text field. The person then sends or deletes the recording. */
 import { useEffect, useRef, useState } from 'react';
 import { Recording, type VoiceFile } from '../model/recording.js';
 import { say } from '../notes.js';
@@ -10,7 +10,7 @@ interface RecorderProps {
   /** Sends the recording. Returns false if it cannot be sent now. */
   send: (voice: VoiceFile) => boolean;
   close: () => void;
-  /** Tells other people that the person is recording. Called repeatedly during the recording. */
+  /** Tells the other people that the person is recording. Called repeatedly while the recording runs. */
   tell: () => void;
 }
 
@@ -26,7 +26,7 @@ function useRecording(close: () => void): Recording {
     return () => recording.drop();
   }, [recording]);
   const { failure } = recording;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a recording fails once
+  // biome-ignore lint/correctness/useExhaustiveDependencies: reports a failure only once
   useEffect(() => {
     if (failure === '') return;
     say(failure);
@@ -35,7 +35,7 @@ function useRecording(close: () => void): Recording {
   return recording;
 }
 
-/** Shows the latest levels as bars. */
+/** Shows the volume of the last moments as bars. */
 function Levels({ levels }: { levels: readonly number[] }) {
   return (
     <span className="record-levels" aria-hidden="true">
@@ -52,12 +52,11 @@ export default function Recorder({ send, close, tell }: RecorderProps) {
   const row = useRef<HTMLDivElement>(null);
   const { state, seconds, levels } = recording;
   const isReady = state === 'running' || state === 'complete';
-  // biome-ignore lint/correctness/useExhaustiveDependencies: tells once a second
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs only once a second
   useEffect(() => {
     if (state === 'running') tell();
   }, [state, Math.floor(seconds)]);
-  // Moves the focus to the send button as soon as this button can be pressed. Until then, the delete button has the
-  // focus.
+  // Focuses the send button as soon as it can be pressed. Before that, focuses the delete button.
   useEffect(() => {
     row.current?.querySelector<HTMLElement>(isReady ? '.send' : 'button')?.focus();
   }, [isReady]);

@@ -1,4 +1,4 @@
-/** Shows the reply keyboard of a bot below the composer, and its forced replies. */
+/** Shows a bot's reply keyboard below the composer, and handles messages with which a bot asks for a reply. */
 import { useEffect, useState } from 'react';
 import type { History } from '../model/history.js';
 import { replyKeyboards } from '../model/reply_keyboards.js';
@@ -18,7 +18,7 @@ export interface ReplyKeys {
   readonly press: (button: ReplyButton) => void;
 }
 
-/** Texts that say why the application cannot share the data that a button requests. */
+/** For each kind of data that a button can request, the text that says why the application cannot share it. */
 const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> = {
   contact: 'cant_share_contact',
   location: 'cant_share_location',
@@ -28,13 +28,13 @@ const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> =
   web_app: 'button_unknown',
 };
 
-/** Returns whether the person has sent a message after this message. */
+/** Returns whether the person has sent a message after the given message. */
 const isAnswered = ({ messages, outgoing }: History, { message_id }: Message): boolean =>
   outgoing.length > 0 || messages.some((one) => one.message_id > message_id && one.from?.id === me.value?.id);
 
 /**
- * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after it is
- * used, but can be opened again. In groups, a press replies to the message with the keyboard.
+ * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after it was
+ * used, but can be opened again. In groups, pressing a key sends a reply to the message that has the keyboard.
  */
 export function useReplyKeys(chat: ChatSummary, history: History, sent: () => void) {
   useSignal(replyKeyboards);
@@ -60,7 +60,9 @@ export function useReplyKeys(chat: ChatSummary, history: History, sent: () => vo
   return { keys, asks: null };
 }
 
-/** Shows the button that opens and closes the keyboard. Shows nothing while the bot keeps the keyboard open. */
+/**
+ * Shows the button that opens and closes the reply keyboard. Shows nothing if the bot has made the keyboard persistent.
+ */
 export function ReplyKeysButton({ keys }: { keys: ReplyKeys | null }) {
   if (!keys || (keys.keyboard.is_persistent && keys.isOpen)) return null;
   const { isOpen, toggle } = keys;

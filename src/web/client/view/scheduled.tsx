@@ -1,4 +1,4 @@
-/** Shows the scheduled posts of a channel, and schedules the text and the file of the composer. */
+/** Shows the scheduled posts of a channel, and schedules the text and the file from the composer. */
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
 import { ApiFailure, call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -21,7 +21,7 @@ const minute_ms = 60_000;
 const text_max = 4_096;
 const caption_max = 1_024;
 
-/** Returns the local time in the format of a date field. */
+/** Returns a local time in the format of a date field. */
 const fieldOf = (ms: number): string =>
   new Date(ms - new Date(ms).getTimezoneOffset() * minute_ms).toISOString().slice(0, 16);
 const secondsOf = (field: string): number => new Date(field).getTime() / 1_000;
@@ -40,7 +40,7 @@ interface TimeFormProps {
   children?: ReactNode;
 }
 
-/** Shows a form with a date and a time. `save` gets the date and the time in the format of a date field. */
+/** Shows a form with a date and a time. `save` gets both in the format of a date field. */
 function TimeForm({ initial, action, isValid = true, save, children }: TimeFormProps) {
   const [at, setAt] = useState(() => fieldOf(initial));
   const [failure, setFailure] = useState('');
@@ -77,7 +77,7 @@ function TimeForm({ initial, action, isValid = true, save, children }: TimeFormP
   );
 }
 
-/** Shows the file of a scheduled post: a picture, or the name and the size of another file. */
+/** Shows the file of a scheduled post: a picture, or the name and size of any other file. */
 function PostFile({ media, path }: { media: NonNullable<ScheduledPost['media']>; path: string }) {
   const isPhoto = media.type === 'photo';
   const { url } = useFile(isPhoto ? `${path}/file` : undefined);
@@ -109,7 +109,7 @@ function Edit({ post, path, changed, close }: ItemProps & { close: () => void })
   const former = post.publish_at * 1_000;
   const initial = former > Date.now() ? former : upToMinute(Date.now() + minute_ms);
   const save = async (at: string) => {
-    // Leaves out an unchanged time, because the service would refuse a time that is less than a minute ahead.
+    // Does not send an unchanged time, because the service would refuse it if it is less than a minute ahead.
     const time = at === fieldOf(former) ? {} : { publish_at: secondsOf(at) };
     await call('PATCH', path, { ...wordsOf(source), ...time });
     await changed();
@@ -183,7 +183,7 @@ function Item({ post, path, changed }: ItemProps) {
   );
 }
 
-/** Loads all scheduled posts of a channel. A channel has few scheduled posts. */
+/** Loads all scheduled posts of a channel, which are only a few. */
 async function loadAll(path: string): Promise<ScheduledPost[]> {
   const found: ScheduledPost[] = [];
   for (let cursor = ''; ; ) {

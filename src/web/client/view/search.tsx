@@ -1,4 +1,4 @@
-/** Shows the messages that a search finds, with the words highlighted. */
+/** Shows the messages that match a search query, with the words highlighted. */
 import { useEffect, useRef, useState } from 'react';
 import { type piecesOf, snippetOf, wordsOf } from '../found.js';
 import { chats } from '../model/chats.js';
@@ -30,7 +30,7 @@ const textOf = (message: Message): string => {
 interface RowProps {
   message: Message;
   words: readonly string[];
-  /** Whether all results are from the open chat. The row then shows the sender instead of the chat. */
+  /** Whether all results are from the open chat. Each row then names the sender instead of the chat. */
   isInChat: boolean;
   open?: (id: number) => void;
 }
@@ -76,12 +76,15 @@ function FoundRow({ message, words, isInChat, open }: RowProps) {
 
 interface ResultsProps {
   query: string;
-  /** The chat to search. If absent, all chats are searched. */
+  /** The chat in which to search. If absent, all chats are searched. */
   chat?: number;
   open?: (id: number) => void;
 }
 
-/** Shows the messages that match a query. Each row calls `open`. Without `open`, a row opens the chat at the message. */
+/**
+ * Shows the messages that match a query. A press on a row calls `open`, or without `open` goes to the message in its
+ * chat.
+ */
 export function FoundMessages({ query, chat, open }: ResultsProps) {
   const { messages, isLoading, failed, more } = useFound(query, chat);
   const words = wordsOf(query);
@@ -115,7 +118,7 @@ export function FoundMessages({ query, chat, open }: ResultsProps) {
   );
 }
 
-/** Searches the open chat. */
+/** Shows the search in the open chat. */
 export function ChatSearch({
   chat,
   open,

@@ -1,4 +1,4 @@
-/** Shows the browsers in which the person is signed in, ends sessions, and signs out. */
+/** Shows the browsers in which the person is signed in, and ends these sessions. Also signs out. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -11,7 +11,7 @@ import { Confirm, Failure, IconButton } from './ui.js';
 
 const path = '/api/me/sessions';
 
-/** Returns the day on which the session was last used. The service does not store the time. */
+/** Returns the text about the day on which the session was last used. The service does not store the time of day. */
 function usedText({ is_current, last_used_on }: Session): string {
   if (is_current) return t('session_here');
   return last_used_on === undefined
@@ -85,8 +85,8 @@ export function Sessions() {
 }
 
 /**
- * Returns whether the session of this browser may be the only way into the account. This is the case for people who
- * signed up by themselves, unless the service knows only accounts of an identity provider.
+ * Returns whether the person may be unable to get into the account again after this session has ended. This is so for
+ * people who signed up by themselves. It is not so if all accounts belong to an identity provider.
  */
 async function mayBeOnlyWay(): Promise<boolean> {
   const [{ sign_up, provider }, { items }] = await Promise.all([

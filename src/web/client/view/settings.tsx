@@ -1,4 +1,7 @@
-/** Shows the settings: the person's name, avatar and language, the notifications and the colour scheme of this browser, and sign-out. */
+/**
+ * Shows the settings: the person's name, avatar and language, this browser's notifications and colour scheme, and the
+ * sign-out.
+ */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -16,7 +19,7 @@ import { OwnProfile } from './own_profile.js';
 import { BlockedPeople } from './person.js';
 import { Sessions, SignOut } from './sessions.js';
 
-/** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
+/** Shows the settings for notifications, or nothing if the service or the browser does not support them. */
 function Notifications() {
   const choice = useCell(pushChoice);
   const [busy, setBusy] = useState(false);
@@ -55,12 +58,12 @@ interface ChoiceProps {
   value: string;
   /** The options of the select box, as pairs of value and label. */
   options: ReadonlyArray<readonly [value: string, name: string]>;
-  /** Whether the values are language codes. Each label is then marked as text in its own language. */
+  /** Whether the values are language codes. Each label is then marked up as text in its language. */
   langs?: boolean;
   choose: (value: string) => void;
 }
 
-/** Shows a select box with a hint. */
+/** Shows a select box with a label and a hint. */
 function Choice({ id, label, hint, value, options, langs = false, choose }: ChoiceProps) {
   return (
     <div className="field">
@@ -84,7 +87,7 @@ function Choice({ id, label, hint, value, options, langs = false, choose }: Choi
   );
 }
 
-/** Stores the language in the account. Bots see the language and show their texts in this language. */
+/** Stores the language in the account. Bots learn it, and show their texts in this language. */
 async function choose(code: Language): Promise<void> {
   await attempt(async () => {
     await setLanguage(code, true);
@@ -142,7 +145,7 @@ function WhoMayWrite() {
   );
 }
 
-/** Shows the storage used by the files of the person and their bots, and the limit if there is one. */
+/** Shows how much storage the files of the person and the person's bots use, and the limit if there is one. */
 function Uploads() {
   const [stored, setStored] = useState<StoredUploads>();
   useEffect(() => {

@@ -1,6 +1,6 @@
 /**
- * Signs in with a token, through an identity provider, or with a new account. A browser that opened the one-time link of
- * `npm start` can also sign in as a demo person, with one click.
+ * Signs in with a token, through an identity provider, or with a new account. If the browser has opened the one-time
+ * link of `npm start`, the person can also sign in as a demo person, with one click.
  */
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiFailure, call } from '../api.js';
@@ -19,8 +19,8 @@ interface DemoPerson {
 }
 
 /**
- * Stores the demo people in this browser, because the one-time link works only once. A second window can thus sign in
- * as another person.
+ * The key under which this browser stores the demo people. The one-time link works only once, but a second window can
+ * thus sign in as another demo person.
  */
 const keptAt = 'petrel.demo';
 
@@ -37,11 +37,14 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // If storage is missing, the demo people are offered until the page is closed.
+    // If storage is missing, the demo people are forgotten when the page is closed.
   }
 }
 
-/** Loads the demo people from the one-time link in the URL, or from a link that this browser opened before. */
+/**
+ * Loads the demo people with the one-time link in the URL. Without this link, returns those that the browser has
+ * stored.
+ */
 async function demoPeople(): Promise<DemoPerson[]> {
   const { page, id } = route.value;
   if (page !== 'demo') return keptPeople();
@@ -58,10 +61,10 @@ async function demoPeople(): Promise<DemoPerson[]> {
   }
 }
 
-/** The default ways to sign in. They are used if the service offers no other ways or does not answer. */
+/** The ways to sign in that are used if the service does not answer. */
 const tokenOnly: SignInWays = { sign_up: false };
 
-/** Finishes a sign-in if the identity provider has redirected the browser to this page. */
+/** Finishes a sign-in if the identity provider's redirect has opened this page. */
 async function finishedSignIn(): Promise<NewSession | null> {
   if (providerAnswer === null) return null;
   return call<NewSession>('POST', '/api/sign_in/session', { answer: providerAnswer.query }, { as: '' });
@@ -132,7 +135,7 @@ function Demo({ people, busy, enter }: DemoProps) {
   );
 }
 
-/** Loads what the page offers. Null until the service has answered. */
+/** Loads the ways to sign in. Null until the service has answered. */
 function useWays(): SignInWays | null {
   const [ways, setWays] = useState<SignInWays | null>(null);
   useEffect(() => {
@@ -149,7 +152,7 @@ export function SignIn() {
   const [busy, setBusy] = useState(providerAnswer !== null);
   useEffect(() => void demoPeople().then(setPeople), []);
   const start = ({ token, user }: NewSession) => signIn(token, user, keep);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an answer of the provider is used once
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uses the provider's answer only once
   useEffect(() => {
     finishedSignIn().then(
       (session) => session && start(session),

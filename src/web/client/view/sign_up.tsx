@@ -1,4 +1,4 @@
-/** Shows the ways to sign in without a token: an identity provider, and the form for a new account. */
+/** Shows the ways to sign in without a token: an identity provider, or the form for a new account. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -16,7 +16,7 @@ interface ProviderProps {
   fail: (reason: string) => void;
 }
 
-/** Sends the person to the identity provider. */
+/** Shows the button that sends the person to the identity provider. */
 export function ProviderButton({ name, keep, disabled, fail }: ProviderProps) {
   const [leaving, setLeaving] = useState(false);
   const begin = async () => {
@@ -44,7 +44,7 @@ export function ProviderButton({ name, keep, disabled, fail }: ProviderProps) {
 }
 
 interface SignUpProps {
-  /** Whether another way to sign in is shown as the main one. */
+  /** Whether the page shows another way to sign in as the main one. */
   isSecond: boolean;
   enter: (session: NewSession) => void;
 }

@@ -1,4 +1,4 @@
-/** Shows a bot that is not started: the picture, the description, and the start button. */
+/** Shows a bot that the person has not started: its picture, its description, and a start button. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -12,7 +12,7 @@ import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { Face, Spinner, useFile } from './ui.js';
 
-/** Opens the direct chat with a bot and sends /start. */
+/** Opens the direct chat with a bot and sends /start there. */
 export async function startBot(bot: BotPage): Promise<void> {
   await call('POST', `/api/bots/${bot.username}/start`, {});
   await chats.refresh(bot.id);

@@ -1,4 +1,4 @@
-/** Suggests bots and public chats to a person with few chats. */
+/** Suggests bots and public chats to people with few chats. */
 import { useEffect, useState } from 'react';
 import { get } from '../api.js';
 import { chats } from '../model/chats.js';
@@ -11,7 +11,7 @@ export function Suggestions() {
   useSignal(chats);
   const [all, setAll] = useState<readonly Suggestion[]>([]);
   useEffect(() => {
-    // If the call fails, suggests nothing. Fronts of an earlier version do not have this call.
+    // If the call fails, suggests nothing. Fronts of an earlier version do not offer this call.
     get<Page<Suggestion>>('/api/suggestions').then(
       ({ items }) => setAll(items),
       () => {},

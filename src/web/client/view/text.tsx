@@ -1,5 +1,5 @@
 /**
- * Shows text with entities. Everything becomes text nodes and our own elements, so that text from people is never
+ * Shows text with entities. Creates only text nodes and our own elements, so that a text from people never becomes
  * markup.
  */
 import { Fragment, type ReactNode, useState } from 'react';
@@ -7,7 +7,9 @@ import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
 import { CodeBlock } from './code.js';
 
-/** Returns the URL if a link may open it. Returns undefined for any other URL, which is shown as text. */
+/**
+ * Returns the URL if a link may lead there, otherwise undefined. The text of such a link is then shown as plain text.
+ */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);
@@ -87,8 +89,8 @@ function marked(entity: MessageEntity, raw: string, children: ReactNode, onComma
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
 /**
- * Draws the part of the text between `from` and `to`, with the entities in this part. An entity that extends beyond the
- * end of the entity around it is cut at that end.
+ * Draws the text between `from` and `to`, with the entities in this range. If an entity begins inside another one but
+ * ends after it, it is cut off at the other one's end.
  */
 function draw(
   text: string,
@@ -100,7 +102,7 @@ function draw(
   const out: ReactNode[] = [];
   let at = from;
   let afterBlock = false;
-  /** Drops the line break after a block, because a block ends with a line break of its own. */
+  /** Leaves out a line break that follows a block, because the block itself ends the line. */
   const plain = (start: number, end: number) =>
     text.slice(afterBlock && text[start] === '\n' ? start + 1 : start, end);
   for (let i = 0; i < entities.length; i++) {

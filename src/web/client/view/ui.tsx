@@ -1,4 +1,4 @@
-/** Defines small parts that all pages share: buttons, dialogs, menus, avatars. */
+/** Defines small parts that all pages use: buttons, dialogs, menus, avatars. */
 import {
   Component,
   type CSSProperties,
@@ -56,8 +56,7 @@ const long_press_ms = 500;
 const move_px_max = 10;
 
 /**
- * Returns handlers that call `act` on a long press, for browsers that do not fire a `contextmenu` event on a long
- * press.
+ * Returns handlers that call `act` on a long press, for browsers whose long press does not cause a `contextmenu` event.
  */
 export function useLongPress(act: (at: { x: number; y: number }) => void) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -87,8 +86,8 @@ export function Spinner({ label }: { label?: string }) {
 }
 
 /**
- * Shows a placeholder for an empty list. The placeholder says which items the list will contain, and links to the form
- * that creates an item.
+ * Shows a placeholder for an empty list. It says what the list will contain, and can contain a link to create the first
+ * item.
  */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
@@ -117,14 +116,14 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
 }
 
 interface PartProps {
-  /** The content that is shown while the part is loading. */
+  /** What is shown while the part is loading. */
   waiting?: ReactNode;
   children: ReactNode;
 }
 
 /**
- * Shows a part of the application whose code is loaded when the part opens. If loading fails, shows a button that loads
- * the page again, because the browser remembers a failed import.
+ * Shows a part of the application whose code is loaded when the part is opened. If loading fails, shows a button that
+ * loads the page again, because the browser remembers a failed import.
  */
 export class Part extends Component<PartProps, { hasFailed: boolean }> {
   override state = { hasFailed: false };
@@ -140,7 +139,7 @@ export class Part extends Component<PartProps, { hasFailed: boolean }> {
   }
 }
 
-/** Returns the URL of a stored picture for an <img>, or '' while it is loading. */
+/** Returns the URL of a stored picture for an <img>, or '' while the picture is loading. */
 export function useFile(path: string | undefined): { url: string; failed: boolean } {
   const [state, setState] = useState({ path: '', url: '', failed: false });
   useEffect(() => {
@@ -203,7 +202,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Focuses the first text field. If there is none, focuses the dialog itself, so that the close button has no focus.
+    // Focuses the first text field. If there is none, focuses the dialog itself instead of its close button.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);
@@ -230,10 +229,10 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
   );
 }
 
-/** Returns whether a dialog or menu is over the page. */
+/** Returns whether a dialog or menu covers the page. */
 export const isCovered = (): boolean => document.querySelector('dialog[open], .menu') !== null;
 
-/** Shows why an action failed. Shows nothing if the text is ''. */
+/** Shows why an action failed, or nothing if the text is ''. */
 export function Failure({ text }: { text: string }) {
   if (text === '') return null;
   return (
@@ -290,8 +289,8 @@ interface MenuProps {
 }
 
 /**
- * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. When the menu
- * closes, the focus returns to the element that had the focus before.
+ * Shows a menu at a position in the window. The arrow keys move between its items, and Escape closes it. When the menu
+ * closes, the focus returns to the element that had it before.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);
@@ -377,7 +376,7 @@ interface FieldProps {
 
 export const lengthOf = (text: string): number => [...text].length;
 
-/** Shows a labelled field. With `max`, the field shows the number of characters left. */
+/** Shows a field with a label. If `max` is given, also shows how many characters are left. */
 export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
   const id = useId();
   const left = max === undefined ? 0 : max - lengthOf(value);

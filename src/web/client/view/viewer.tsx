@@ -19,7 +19,7 @@ interface Point {
   readonly y: number;
 }
 
-/** The scale of a picture, and its distance from the centre in pixels. */
+/** The scale of a picture, and the distance of its centre from the centre of the stage in pixels. */
 interface View extends Point {
   readonly scale: number;
 }
@@ -31,12 +31,12 @@ const double_factor = 2.5;
 const double_ms = 300;
 const tap_px_max = 10;
 const swipe_px_min = 60;
-/** The height of the controls at the lower edge of a video. */
+/** The height of the controls at the lower edge of a video, in pixels. */
 const controls_px = 80;
 
 const clamp = (value: number, most: number) => Math.min(Math.max(value, -most), most);
 
-/** Moves the picture back as far as needed, so that an enlarged picture leaves no unused space at its sides. */
+/** Limits how far a picture is moved. If it is larger than the stage, it covers the whole stage. */
 function within({ scale, x, y }: View, stage: HTMLElement | null): View {
   const picture = stage?.querySelector('img');
   if (!stage || !picture || scale === 1) return whole;
@@ -50,7 +50,7 @@ function within({ scale, x, y }: View, stage: HTMLElement | null): View {
 
 function useZoom(stage: RefObject<HTMLElement | null>) {
   const [view, setView] = useState(whole);
-  /** Enlarges the picture around a point of the window, or around its centre. */
+  /** Changes the scale of the picture around a point of the window. Without a point, uses the centre. */
   const zoom = useCallback(
     (factor: number, at?: Point) =>
       setView((former) => {
@@ -79,7 +79,7 @@ function useZoom(stage: RefObject<HTMLElement | null>) {
   return { view, zoom, move, reset: () => setView(whole) };
 }
 
-/** Returns whether a pointer is on a control, which handles the pointer itself. */
+/** Returns whether the pointer is on a control, which handles the pointer itself. */
 const isControl = (target: Element, y: number): boolean =>
   target.closest('button') !== null ||
   (target instanceof HTMLVideoElement && y > target.getBoundingClientRect().bottom - controls_px);
@@ -90,14 +90,14 @@ interface GestureOptions {
   readonly scale: number;
   readonly zoom: (factor: number, at?: Point) => void;
   readonly move: (dx: number, dy: number) => void;
-  /** Shows another item: 1 for the next, -1 for the previous. */
+  /** Goes to another item: 1 for the next, -1 for the previous. */
   readonly step: (by: number) => void;
   readonly close: () => void;
 }
 
 /**
- * Returns the handlers of the stage. A double tap and a pinch enlarge, a drag moves an enlarged picture, a swipe shows
- * another item, and a tap beside the picture closes the viewer.
+ * Returns the handlers for gestures. A double tap or a pinch changes the scale, a drag moves an enlarged picture, a
+ * swipe goes to another item, and a tap beside the picture closes the viewer.
  */
 function useGestures({ scale, zoom, move, step, close }: GestureOptions) {
   const points = useRef(new Map<number, Point>());
@@ -121,7 +121,7 @@ function useGestures({ scale, zoom, move, step, close }: GestureOptions) {
   return {
     onPointerDown({ target, currentTarget, pointerId, clientX: x, clientY: y }: PointerEvent<HTMLElement>) {
       if (isControl(target as Element, y)) return;
-      // Does not capture the pointer on a video, because a video handles its own clicks.
+      // Does not capture the pointer on a video, because the video handles clicks itself.
       if (!(target instanceof HTMLVideoElement)) currentTarget.setPointerCapture(pointerId);
       points.current.set(pointerId, { x, y });
       const isSingle = points.current.size === 1;
@@ -168,14 +168,17 @@ function Shown({ medium: { kind, file }, alt, view }: { medium: Medium; alt: str
   );
 }
 
-/** Returns whether the viewer shows an item. Shows hidden media and media of other hosts only if the person opened them. */
+/**
+ * Returns whether the viewer shows an item. Leaves out hidden media, and media from hosts that the person has not
+ * agreed to.
+ */
 const isShown = ({ medium: { kind, file, spoiler } }: AlbumItem): boolean =>
   (kind === 'photo' || kind === 'video') &&
   !spoiler &&
   (file.url === undefined || (isSafe(file.url) && trusted.value.has(hostOf(file.url))));
 
 interface ViewerProps {
-  /** The loaded media of the chat, oldest first. */
+  /** The media of the chat that are loaded, oldest first. */
   items: readonly AlbumItem[];
   first: AlbumItem;
   close: () => void;
@@ -184,7 +187,7 @@ interface ViewerProps {
 interface BarProps {
   item: AlbumItem;
   place: string;
-  /** Enlarges the picture. Undefined for a video. */
+  /** Changes the scale of the picture. Undefined for a video. */
   zoom: ((factor: number) => void) | undefined;
   scale: number;
   close: () => void;
@@ -217,12 +220,12 @@ function Bar({ item, place, zoom, scale, close }: BarProps) {
   );
 }
 
-/** Returns what a key does, or undefined for keys that the viewer does not use. */
+/** Returns what a key does, or undefined if the viewer does not use the key. */
 function actionOf(
   { key, target }: KeyboardEvent,
   { step, zoom }: { step: (by: number) => void; zoom: ((factor: number) => void) | undefined },
 ): (() => void) | undefined {
-  // Leaves the arrow keys to a video that has the focus. There, the keys change the position in the video.
+  // If a video has the focus, leaves the arrow keys to it, because they change the position in the video.
   const by = target instanceof HTMLVideoElement ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[key];
   if (by) return () => step(by);
   const factor = { '+': press_factor, '=': press_factor, '-': 1 / press_factor, '0': 0 }[key];
@@ -240,14 +243,14 @@ export default function Viewer({ items, first, close }: ViewerProps) {
     dialog.current?.showModal();
     dialog.current?.focus();
   }, []);
-  // When the viewer closes, the browser returns the focus to the element that had the focus before.
+  // When the dialog closes, the browser returns the focus to the element that had it before.
   const end = () => dialog.current?.close();
   const step = (by: number) => {
     const next = at + by;
     if (!list[next]) return;
     setAt(next);
     reset();
-    // Moves the focus if this button becomes disabled, because a disabled button loses the focus.
+    // The button that was pressed is disabled at the last item and would lose the focus.
     if (!list[next + by]) dialog.current?.focus();
   };
   const item = list[at] ?? first;

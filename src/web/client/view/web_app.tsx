@@ -1,10 +1,10 @@
-/** Shows a Web App of a bot in a frame. The page of the Web App may close itself, and may ask to open links. */
+/** Shows a bot's Web App in a frame. The Web App may close itself, and may ask to open links. */
 import { useEffect, useRef } from 'react';
 import { say } from '../notes.js';
 import { t } from '../words.js';
 import { Dialog } from './ui.js';
 
-/** The events of the page that have an effect. All other events are ignored. */
+/** An event from the Web App. Only the events in `listen` have an effect. */
 interface PageEvent {
   eventType?: string;
   eventData?: { url?: unknown };
@@ -18,7 +18,7 @@ function eventOf(data: unknown): PageEvent {
   }
 }
 
-/** Returns the colours of this application, in the format of the Bot API. */
+/** Returns the colours of this application, in the form that the Bot API defines. */
 function themeOf(): Readonly<Record<string, string>> {
   const style = getComputedStyle(document.documentElement);
   const names = {
@@ -52,7 +52,7 @@ export default function WebApp({ title, url, close }: { title: string; url: stri
   const address = `${url}&tgWebAppThemeParams=${encodeURIComponent(JSON.stringify(themeOf()))}`;
   return (
     <Dialog title={title} close={close} wide>
-      {/* Leaves out allow-same-origin, so that not even a page from this server can read the person's token. */}
+      {/* Leaves out allow-same-origin, so that not even a Web App from this server can read the person's token. */}
       <iframe
         ref={frame}
         className="web-app"

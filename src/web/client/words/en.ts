@@ -1,4 +1,4 @@
-/** Holds the English texts of the first load. `later.ts` adds the other texts. */
+/** Holds the English texts that are part of the first load. `later.ts` contains the others. */
 import type { later } from './later.js';
 
 export const en = {
@@ -288,5 +288,5 @@ export const en = {
   zoom_out: 'Zoom out',
 } as const;
 
-/** Requires every key, so that a language file that lacks a key does not compile. */
+/** The keys that every language file must have. A file that lacks a key does not compile. */
 export type Words = Record<keyof typeof en | keyof typeof later, string>;

@@ -1,6 +1,6 @@
 /**
- * Adds the English texts of pages that are not part of the first load. A module that uses these texts is loaded together
- * with this file.
+ * Holds the English texts of pages that are not part of the first load. Modules that use these texts import this file,
+ * so that it is loaded together with them.
  */
 import { en } from './en.js';
 
