@@ -38,7 +38,7 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
     fail('album_mixed', { name: fileKinds[alone].typeName });
 }
 
-/** Returns a random album id. Clients expect a number as text. */
+/** Returns a random album id. The id is a number as text, because clients expect this form. */
 export const newGroup = (random: Random): string => (random.bytes(8).readBigUInt64BE() >> 1n).toString();
 
 /**

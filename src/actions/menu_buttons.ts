@@ -1,4 +1,4 @@
-/** Finds the person in calls about menu buttons. */
+/** Finds the person whose menu button a call is about. */
 import { type ErrorName, fail } from '../errors.js';
 import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';

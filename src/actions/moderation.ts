@@ -36,8 +36,8 @@ export function endOf(until: number | undefined, now: number): number | null {
 }
 
 /**
- * Returns the profile of an account that was never in the chat, or null. People who share no other chat with the caller
- * are not found.
+ * Returns the profile of an account that was never in the chat. Returns null for an unknown account, and for a person
+ * who shares no other chat with the caller.
  */
 export async function outsider(
   store: Store,

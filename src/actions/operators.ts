@@ -69,7 +69,7 @@ export interface SeenBot {
 
 type Queue = OperatorBot['queues'][number];
 
-/** Keeps enough digits that one attempt per hour does not round to zero. */
+/** Rounds to six decimals, so that one attempt per hour is not shown as zero. */
 const rateOf = (count: number, seconds: number) => Math.round((count / seconds) * 1e6) / 1e6;
 
 /** Returns those settings of a queue that `getWebhookInfo` also returns. Of the URL, shows only the host. */

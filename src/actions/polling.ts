@@ -27,8 +27,8 @@ interface Shared {
 }
 
 /**
- * Error: `parameter_wrong` for a negative offset, because a negative offset would also confirm other consumers'
- * updates.
+ * Returns the consumer that a call names, or undefined if it names none. Error: `parameter_wrong` for a negative
+ * offset, because a negative offset would also confirm other consumers' updates.
  */
 export function consumerOf({ consumer, consumer_timeout, offset = 0 }: Shared) {
   if (consumer === undefined) return undefined;

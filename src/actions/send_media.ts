@@ -90,7 +90,7 @@ export const mediaDescriptor = json(
 );
 export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 
-/** The types of files that people send. */
+/** The types of files that people can send. */
 export const personFileTypes = mediaTypes.filter((type) => type !== 'sticker');
 
 /**

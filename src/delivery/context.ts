@@ -65,6 +65,6 @@ export interface AttemptFacts {
   /** The time of the next attempt in ms, by the clock of Redis, or null if there is none. */
   readonly nextAtMs: number | null;
   readonly secrets: readonly string[];
-  /** Whether the update was sent by a replay into a webhook. */
+  /** Whether this attempt belongs to a replay. */
   readonly isReplay?: boolean;
 }

@@ -12,7 +12,7 @@ export function createHeldBytes(max: number) {
       if (own === 0) owners.delete(owner);
       else owners.set(owner, own);
     },
-    /** Returns how many more bytes are free than the owner's updates take up. May be negative. */
+    /** Returns the number of free bytes minus the number of bytes that the owner's updates take up. May be negative. */
     room: (owner: number): number => max - total - (owners.get(owner) ?? 0),
   };
 }

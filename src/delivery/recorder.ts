@@ -32,8 +32,8 @@ export interface RecorderOptions {
 }
 
 /**
- * An attempt with only those fields of its update and answer that a row needs. Rows are built only when they are
- * written, because most successes are dropped before.
+ * An attempt with only those fields of its update and answer that a row needs. A row is built only when it is written,
+ * because most successes are dropped before they are written.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   readonly beginning: Buffer;

@@ -113,7 +113,7 @@ export class UpdateBuffer {
   }
 
   /**
-   * Returns the highest id for which this update and all before it are parked or removed. `after` is the id of the last
+   * Returns the highest id such that all updates up to this id are parked or removed. `after` is the id of the last
    * update that was fetched from the queue.
    */
   safe(after: number): string {

@@ -2,10 +2,10 @@
  * Detects that Postgres was restored to an earlier state, and repairs the consequences. Each transaction that changes
  * something raises a counter in Postgres, the mark. After the commit, Redis stores the mark too. If the mark in
  * Postgres is below the mark in Redis, Postgres has lost committed transactions. Such a Postgres serves no requests
- * until this is true:
- * - the revocations are repeated
- * - the sequences are past every value that they returned
- * - all cached copies of Postgres records are invalid
+ * until three repairs are done:
+ * - The lost revocations are repeated.
+ * - The sequences are advanced past every value that they returned.
+ * - All cached copies of Postgres records are invalidated.
  */
 
 import { ApiError } from '../errors.js';
@@ -56,8 +56,8 @@ export interface HistoryOptions {
   /** The id of the shard. The default is 0, the control database. */
   readonly shard?: number;
   /**
-   * Returns a function that tells where a partition is: `own` means in this database. `own` is a connection to this
-   * database. If `place` is absent, all partitions are in this database.
+   * Returns a function that tells in which database a partition is. Its result `own` means this database. The parameter
+   * `own` is a connection to this database. If `place` is absent, all partitions are in this database.
    */
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;

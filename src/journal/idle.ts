@@ -11,7 +11,7 @@ type Client = RedisConnection['client'];
 /** If an answer is later than its deadline by more than this, the connection is closed. */
 const late_ms = 1_000;
 
-/** On a cluster, uses `sleep` to wait, which may end early. */
+/** Creates the wait. On a cluster, it uses `sleep`, which may end early. */
 export function createIdleWait(
   servers: RedisServers,
   keys: Keys,

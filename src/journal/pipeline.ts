@@ -78,7 +78,7 @@ interface InFlight {
   readonly committed: Promise<void>;
   /** Resolves when the callers that wait for this batch have been told about the commit. */
   readonly announced: Promise<void>;
-  /** Resolves when the batch is settled, or when it is left for a later batch's settling. */
+  /** Resolves when the batch is settled, or when it is left to be settled together with a later batch. */
   readonly settled: Promise<void>;
 }
 
@@ -259,8 +259,8 @@ export class Pipeline {
   }
 
   /**
-   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the kept batches if
-   * they are due.
+   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the batches in
+   * `#kept` if they are due.
    */
   async #turnFor(partitions: readonly number[]): Promise<void> {
     if (this.#failed) return this.#settleAll();

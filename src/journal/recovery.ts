@@ -217,7 +217,10 @@ export class Recovery {
     await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
   }
 
-  /** Runs a query on all shards in parallel, each with its own items. Throws the error of any shard. */
+  /**
+   * Runs a query on each shard, in parallel, for those of the items whose partition is in the shard. Throws the error
+   * of any shard.
+   */
   async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,

@@ -50,7 +50,7 @@ function keepNewest(versions: Map<string, number>, key: string, version: number)
   versions.set(key, Math.max(version, versions.get(key) ?? 0));
 }
 
-/** Adds a batch's entries and keys to the work of their partitions. */
+/** Adds a batch's entries and keys to the `Settling` of each partition. */
 function gather(
   settling: ReadonlyMap<number, Settling>,
   keys: Keys,

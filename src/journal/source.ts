@@ -83,8 +83,9 @@ const first_round_entries = 128;
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start, or from behind the version that `after` contains for its partition, because the
- * caller is still writing the earlier entries. A batch ends at `entriesMax` or `bytesMax`, whichever comes first.
+ * Reads each journal from its start. If `after` contains a version for the partition, starts after this version
+ * instead, because the caller is still writing the earlier entries. A batch ends at `entriesMax` or `bytesMax`,
+ * whichever comes first.
  *
  * Reads in rounds. In a round, each partition contributes an equal share. The next round reads only the partitions that
  * have more entries. A round requests as many entries as would fit if each had twice the mean size so far.

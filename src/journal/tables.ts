@@ -8,7 +8,9 @@ import type { ChatRef, Keys } from '../store/core/keys.js';
 export interface JournalTable {
   /** The first part of an entity's name, for example `msg` in `msg:12.5:7`. */
   readonly kind: string;
-  /** The table, which has these bigint key columns and the columns `version`, `record` and `deleted_at`. */
+  /**
+   * The table. Besides the bigint key columns in `columns`, it has the columns `version`, `record` and `deleted_at`.
+   */
   readonly table: string;
   readonly columns: readonly string[];
   /**
@@ -17,8 +19,8 @@ export interface JournalTable {
    */
   readonly partOf?: string;
   /**
-   * Set if the first two columns identify a chat, which entity names contain as `id` or `id.user`. Ids in other columns
-   * are never negative.
+   * Set if the first two columns identify a chat. Entity names then contain the chat as `id` or `id.user`. Ids in other
+   * columns are never negative.
    */
   readonly chat?: true;
   /** Set only if the table is partitioned by its column `day`. The day is part of the key and never changes. */

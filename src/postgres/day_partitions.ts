@@ -167,7 +167,7 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 
 /**
  * Selects a row if rows of this table are being moved to this database. A partition that contains such rows must stay
- * until the move is over, because only then the posts and pins of the messages are erased.
+ * until the move is over, because the posts and pins of the messages are erased only then.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(

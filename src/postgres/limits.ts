@@ -13,7 +13,9 @@ export const postgresLimits = {
   /** How often a process checks the shard map, and the age from which it no longer uses the map. */
   shard_map_look_ms: 1_000,
   shard_map_age_ms_max: 5_000,
-  /** The same limits for a process without DATABASE_SHARDS. */
+  /**
+   * How often a process without DATABASE_SHARDS checks the shard map, and the age from which it no longer uses the map.
+   */
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
@@ -45,7 +47,7 @@ export const postgresLimits = {
   stranger_chats_opened_per_day_max: 50,
   stranger_chats_received_per_day_max: 200,
   /**
-   * How many chats with one person other people may have opened. These chats do not count against the person's
+   * How many chats other people may open with one person. These chats do not count against the person's
    * `chats_per_user_max`.
    */
   chats_opened_by_others_max: 1_000,
@@ -63,7 +65,10 @@ export const postgresLimits = {
   /** How many invite links one chat may have: links in use, and revoked links. */
   links_per_chat_max: 100,
   revoked_links_per_chat_max: 100,
-  /** How many join requests may be pending. A request has a fixed size of less than 200 bytes. */
+  /**
+   * How many join requests may be pending in one chat, and from one person. A request has a fixed size of less than 200
+   * bytes.
+   */
   join_requests_per_chat_max: 10_000,
   join_requests_per_user_max: 100,
   join_request_age_ms_max: 30 * 24 * 3_600_000,

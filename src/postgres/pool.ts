@@ -41,8 +41,8 @@ export class RefusedServer extends Error {}
 
 export interface Guard {
   /**
-   * Returns the name of the server to which the connection leads. Throws an error for the caller if this server must
-   * not be used now.
+   * Returns the name of the server to which the connection leads. Throws an error if this server must not be used now.
+   * The pool passes this error to its caller.
    */
   admit(connection: Queryable): Promise<string>;
 }
@@ -297,8 +297,8 @@ class Connections {
   }
 
   /**
-   * Begins a new generation, so that the connections of this one's generation and of older ones are closed and
-   * replaced.
+   * Begins a new generation, because this connection leads to another server than the accepted one. The connections of
+   * this connection's generation and of older ones are then closed and replaced.
    */
   distrust(client: pg.PoolClient): void {
     if (!this.#isOld(client)) this.#generation++;

@@ -199,7 +199,10 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** Added to the time for which another process may use its map, because its clock may run slower than this one's. */
+/**
+ * This time is added to the time for which another process may use its map, because the clock of that process may run
+ * slower.
+ */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 

@@ -88,7 +88,7 @@ function begin(
       endMs = sessions?.endOf(certificate.valid_to);
       return checkHost(host, certificate);
     },
-    // An address must not be sent as server name (RFC 6066 §3).
+    // An IP address must not be sent as the server name (RFC 6066 §3).
     servername: isIP(host) === 0 ? host : '',
     ...(session && { session }),
   });

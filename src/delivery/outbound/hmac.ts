@@ -6,7 +6,7 @@ const digestBytes = 32;
 /** For longer texts, `createHmac` is used instead, because it does not copy the text. */
 const copiedBytesMax = 4_096;
 
-/** Node has this function since version 20.12. */
+/** `crypto.hash` exists since Node 20.12. Null in older versions. */
 const hash: typeof crypto.hash | null = crypto.hash ?? null;
 
 // All computations share these buffers. Each computation is synchronous and overwrites the buffers before it reads

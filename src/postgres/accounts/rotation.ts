@@ -171,7 +171,7 @@ export function adoptPepper(db: Database, pepper: string): Promise<number> {
 }
 
 /**
- * Stores a person's token under another lookup value, unless `pepper` is not the pepper that all nodes must use.
+ * Stores a person's token under another lookup value, but only if `pepper` is the pepper that all nodes must use.
  * Returns whether the token was stored.
  */
 export function moveUserToken(

@@ -28,7 +28,7 @@ export function addSession(
   lookup: Buffer,
 ): Promise<{ readonly removed: boolean } | null> {
   return db.transaction(async (sql) => {
-    // The lock makes concurrent calls for the same person wait for each other.
+    // `raiseVersion` locks the person, so that concurrent calls for the same person wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const removed = await sql.some`
       delete from user_tokens where user_id = ${user} and id in (

@@ -110,7 +110,7 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // The lock makes concurrent calls for the same person wait for each other.
+    // `raiseVersion` locks the person, so that concurrent calls for the same person wait for each other.
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
       select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken
@@ -210,8 +210,8 @@ async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName>
 }
 
 /**
- * Changes a person. Returns the chats whose copies must be refreshed, none of them if the name stays the same. Returns
- * null if there is no such person.
+ * Changes a person. Returns the chats whose copies must be refreshed. If the name stays the same, there are none.
+ * Returns null if there is no such person.
  */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
   const { first_name = null, last_name = null } = change;

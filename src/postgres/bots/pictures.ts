@@ -6,7 +6,7 @@ import { noteAudit } from './audit.js';
 export interface StoredPicture {
   readonly key: string;
   readonly size: number;
-  /** Width and height in pixels, because the picture is square. */
+  /** The width in pixels. The height is the same, because the picture is square. */
   readonly width: number;
   readonly height: number;
 }

@@ -48,7 +48,7 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Does not tell whether such a person exists, so that callers cannot find out by trying ids.
+  // Does not reveal whether such a person exists, because callers could otherwise find out by trying ids.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (await hasBlocked(sql, user, by)) fail('cant_add_person');
   if (former === 'left' || policy === 'nobody') return false;

@@ -15,7 +15,7 @@ export const loadPersonChat = async (sql: Sql, user: number, other: number): Pro
 export const hasBlocked = (sql: Sql, user: number, other: number): Promise<boolean> => sql.some`
   select 1 from person_blocks where user_id = ${user} and blocked_id = ${other}`;
 
-/** Fails with a wait until the oldest of the counted chats is a day old. */
+/** Fails. The error tells the caller to wait until the oldest of the counted chats is a day old. */
 function waitForDay(oldest: number, now: number): never {
   return fail('too_many_requests', { retry_after: Math.max(1, oldest + 24 * 3_600 - now) });
 }

@@ -47,7 +47,7 @@ function Welcome() {
 
 /**
  * Moves the focus into a page when the person opens it, because the Tab key would otherwise first go through the whole
- * list of chats. Leaves the focus alone on the first page that a window shows.
+ * list of chats. Does not do this for the first page that a window shows.
  */
 function useFocusInPage(page: string, id: string): void {
   const shown = `${page}/${id}`;

@@ -52,7 +52,7 @@ export type Colour =
 /** A part of the code: its length in UTF-16 code units, and its colour. '' is the colour of ordinary text. */
 export type Part = readonly [length: number, colour: Colour | ''];
 
-/** The colour of each class of the library. */
+/** The colour of each class that the highlighting library assigns. */
 const colours: Readonly<Record<string, Colour | ''>> = {
   keyword: 'keyword',
   'selector-tag': 'keyword',

@@ -156,8 +156,8 @@ class Chats extends Signal {
   }
 
   /**
-   * Takes a loaded summary, but keeps the newer last message. An event that arrived meanwhile may be newer than the
-   * summary.
+   * Stores a loaded summary. If the known last message is newer, keeps it, because an event may have arrived after the
+   * summary was created.
    */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
@@ -181,7 +181,7 @@ class Chats extends Signal {
     const began = this.#began;
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
-      // Ignores the answer if an event has changed the chat meanwhile, because the event may be newer.
+      // If an event has arrived meanwhile, it may be newer than this answer.
       if (this.byId.get(id)?.last_message !== before) this.#take(chat);
       else this.byId.set(id, withRead(chat));
       people.renew(chat);

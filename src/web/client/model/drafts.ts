@@ -17,7 +17,7 @@ export interface Draft {
    * The texts that this window has sent since the service last confirmed one. The service may have stored any of them.
    */
   sent: readonly string[];
-  /** How often the draft was changed by something else than typing in this window. */
+  /** How often the draft was changed by anything other than typing in this window. */
   sets: number;
 }
 
@@ -25,7 +25,7 @@ export const drafts = new Map<number, Draft>();
 /** The maximum number of drafts that the browser stores. Any others are lost when the page is closed. */
 const drafts_max = 500;
 
-/** Signals that a draft was changed by something else than typing in this window. */
+/** Signals that a draft was changed by anything other than typing in this window. */
 export const draftsSet = new Signal();
 
 const none: Draft = {

@@ -170,8 +170,8 @@ const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes the unsent messages of closed windows to this window, oldest first. Does the same for each open window once it
- * is closed.
+ * Passes the unsent messages of closed windows to this window, oldest first. Does the same for each window that is
+ * still open, once it is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));

@@ -274,7 +274,7 @@ function useJump(history: History) {
   return { target, jump };
 }
 
-/** Returns an edit of the newest text that the signed-in person sent. */
+/** Returns the newest text that the signed-in person sent, as the message to edit. */
 function lastOwnOf({ messages }: History): Subject | null {
   const mine = messages.findLast(({ from, via_bot, text }) => !via_bot && from?.id === me.value?.id && text);
   return mine ? { kind: 'edit', message: mine } : null;

@@ -28,7 +28,7 @@ interface Indexed {
 
 /**
  * Corrects ARIA indices, which count from one, although the picker counts from zero. Keeps the index of a row, because
- * the picker finds rows by it. Only removes it from row zero.
+ * the picker finds rows by it. Removes the index only from row zero.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (

@@ -49,10 +49,7 @@ const nameOf = (result: InlineResult): string => {
   return result.title || t(`media_${kind}` as 'media_photo');
 };
 
-/**
- * Shows a button that loads pictures from another host. If the person does not trust several hosts yet, offers the
- * first one.
- */
+/** Shows a button that loads the pictures from the first host that the person has not agreed to yet. */
 function LoadPictures({ results }: { results: InlineState['results'] }) {
   const hosts = useCell(trusted);
   const urls = results.flatMap(({ result }) => pictureOf(result).url ?? []).filter(isSafe);

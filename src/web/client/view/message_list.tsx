@@ -48,7 +48,7 @@ function lastIdOf(item: Item | undefined): number {
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
 }
 
-/** Messages from one person are shown as a group if each is sent within this time after the one before, in s. */
+/** Messages from one person are shown as a group if each is sent within this time after the one before, in seconds. */
 const together_s = 300;
 
 /** Returns a function that tells whether a date is on another day than the date with which it was called before. */
