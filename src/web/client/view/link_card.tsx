@@ -31,8 +31,8 @@ function Card({ message, url }: { message: Message; url: string }) {
     <a ref={card} className="quote link-card" href={href} target="_blank" rel="noopener noreferrer nofollow">
       <span>
         {/*
-          The host comes first, so that a long name of a site cannot hide it. This is the host that the link opens. A
-          page may redirect only the service to another host.
+          This is the host that the link opens, even if the service was redirected to another host. The host comes
+          first, so that a long name of the site cannot hide it.
         */}
         <bdi>{host}</bdi>
         {site && (
