@@ -18,7 +18,7 @@ interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly better: Better;
-  /** How much worse a value may become, as a share of the value. */
+  /** How much worse a measured value may become, as a share of its earlier value. */
   readonly slack: number;
 }
 
@@ -27,7 +27,7 @@ const median = (values: readonly number[]) => {
   return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 };
 
-/** The budget of a p99 is this many times larger than the budget of a mean, because a p99 varies more. */
+/** A p99 varies more than a mean. The budget of a p99 is this many times the budget of a mean. */
 const tail_slack_times = 3;
 
 function figuresOf({ scenarios, latencies, findings }: Results, budget: number): Map<string, Figure> {
@@ -46,7 +46,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // Other load on the machine slows both sides, so the ratio of their CPU times varies less than each CPU time.
+    // Other load on the machine slows both servers. The ratio of their CPU times therefore varies less than each CPU
+    // time.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
@@ -59,7 +60,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If the floor server could not keep up with the rate, the machine was too slow. The p99 is then ignored.
+    // If the comparison server could not keep up with the rate, the machine was too slow. The p99 is then ignored.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,
@@ -79,8 +80,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
 }
 
 /**
- * Compares medians over the runs of each side. `budget` says how much worse a value may become, as a share of the
- * value. Leaves out values that only one side has.
+ * Compares the medians of the runs before the change with the medians after it. `budget` is how much worse a value may
+ * become, as a share of the value. Leaves out values that were measured only before or only after.
  */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {
   const [old, now] = [before, after].map((runs) => runs.map((run) => figuresOf(run, budget))) as [

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:compare -- <ref>`: compares this commit with the commit `<ref>` in alternating runs on this machine.
- * Checks `<ref>` out to a temporary folder. Each commit is measured with its own bench. Exits with 1 when a budget is
- * exceeded.
+ * `npm run bench:compare -- <ref>`: compares the current commit with the commit `<ref>`. The benchmarks of the two
+ * commits run alternately on this machine. Checks `<ref>` out to a temporary folder and uses the bench code of that
+ * commit. Exits with 1 when a budget is exceeded.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -36,7 +36,7 @@ function git(...args: readonly string[]): string {
   return stdout.trim();
 }
 
-/** Checks the commit out to a folder. The copy uses our installed packages if both commits have the same lock file. */
+/** Checks the commit out to a folder. If both commits have the same lock file, the copy uses our installed packages. */
 function checkOut(commit: string, folder: string): void {
   git('worktree', 'add', '--detach', '--quiet', folder, commit);
   const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');
@@ -92,7 +92,7 @@ async function compare(ref: string, options: Options): Promise<void> {
         async () => before.push(await runOf(other, join(folder, `before${i}.json`), options)),
         async () => after.push(await runOf(root, join(folder, `after${i}.json`), options)),
       ];
-      // Alternates the order of the sides, because the second side runs on a warmer machine.
+      // Alternates which commit runs first, because the second runs on a warmer machine.
       for (const turn of i % 2 === 0 ? turns : turns.reverse()) await turn();
     }
     const changes = changesOf(before, after, options.budget);

@@ -4,10 +4,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/**
- * The numbers of Postgres rows, of messages and of reactions that one call adds. Later calls remove the reactions
- * again.
- */
+/** How many Postgres rows, messages and reactions each call adds. Later calls remove the reactions. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -17,7 +14,7 @@ const made: Readonly<Record<string, Made>> = {
 };
 const nothing: Made = { rows: 0, messages: 0, reactions: 0 };
 
-/** The average call of the mix. A message from a person counts like a message from a bot. */
+/** The averages over all calls of the mix. A message from a person counts like a message from a bot. */
 function madeByMix(): Made {
   const kinds: Readonly<Record<string, Made>> = {
     ...made,
@@ -33,7 +30,7 @@ function madeByMix(): Made {
   return { rows: rounded('rows'), messages: rounded('messages'), reactions: rounded('reactions') };
 }
 
-/** Throws an error that names the missing measurement, because incomplete costs are useless. */
+/** Throws if a measurement is missing, because incomplete costs are useless. The error names the measurement. */
 export function costsOf({
   scenarios,
   latencies,
@@ -49,8 +46,8 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // Leaves out scenarios that measure a call on growing data or beside idle polls, because other scenarios measure
-    // the same calls alone.
+    // Leaves out scenarios that measure a call on growing data or beside idle polls. Other scenarios measure these
+    // calls alone.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');
@@ -81,7 +78,7 @@ export function costsOf({
       message: rounded('bytes of a hot message'),
       update: rounded('bytes of a pending update'),
       reaction: rounded('bytes of a reaction among few'),
-      // Subtracts the one message that the measured chat contains.
+      // The measured chat contains one message. Subtracts the memory of this message.
       chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
       bot: rounded('bytes of a bot'),
       request: rounded('bytes of a remembered request'),

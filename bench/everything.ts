@@ -157,7 +157,7 @@ async function runSoak(run: Run): Promise<void> {
   found.findings.push(...findings);
 }
 
-/** Rejects when the run is interrupted. Some waits do not check the signal themselves. */
+/** Rejects when the run is interrupted, because some waits do not check the signal themselves. */
 const interruption = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });

@@ -1,11 +1,14 @@
-/** Compares a run with each goal. Each row has the measured value, the goal, and whether the goal is met. */
+/** Compares a benchmark run with each goal. Each row has the measured value, the goal, and whether the goal is met. */
 import type { GoalResult, LatencyResult, Results, ScenarioResult } from '../src/loadtest/results.js';
 import { whole } from '../src/loadtest/table.js';
 import { shareOf } from '../src/loadtest/verdict.js';
 
 /** A server counts as fully loaded if it uses more than this share of its core. */
 const saturated = 0.9;
-/** The limit for p99 at half of the service's rate, as a multiple of the p99 of the floor server. */
+/**
+ * The largest allowed p99, as a multiple of the comparison server's p99. Both are measured at half of the service's
+ * highest rate.
+ */
 const p99_times_max = 3;
 /** The resolution of the load generator's timer in ms. Shorter latencies cannot be compared. */
 export const p99_ms_precision = 1;
@@ -81,8 +84,8 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_precision);
     const held = own.answered / own.offered;
-    // If the floor server could not keep up with the rate either, the load generator or the machine was the limit. The
-    // ratio is then meaningless.
+    // If the comparison server could not keep up with the rate either, the load generator or the machine was the limit.
+    // The ratio then says nothing.
     const comparable = base.answered / base.offered >= held_least;
     return [
       {
@@ -96,7 +99,7 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
   });
 }
 
-/** P4: the longest allowed lag of writes to Postgres, at half of the highest rate of sends. */
+/** For goal P4: the longest allowed lag of writes to Postgres, in seconds, at half of the highest rate of sends. */
 const lag_s_max = 2;
 
 function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {

@@ -1,25 +1,28 @@
-/** Keeps the results of runs in a folder of limited size, for the trend over commits. */
+/** Keeps the results of runs in a folder of limited size, to show the trend over commits. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Results, readResults } from '../src/loadtest/results.js';
 
-/** The limits of the folder. The oldest results are removed first. */
+/** The limits of the folder, in files and in bytes. The oldest results are removed first. */
 export const kept_results_max = 100;
 export const kept_bytes_max = 32 * 1024 * 1024;
 
 const ownName = /^\d{8}T\d{6}Z-[0-9a-z]{1,40}\.json$/;
 
-/** A name begins with the time of the run, so that the names have the same order as the runs. */
+/** A file name begins with the time of the run, so that sorting by name sorts by time. */
 const nameOf = ({ made_at, commit }: Results): string =>
   `${made_at.slice(0, 19).replace(/[-:]/g, '')}Z-${/^[0-9a-f]+/.exec(commit)?.[0] ?? 'unknown'}.json`;
 
-/** Returns the names of kept results, oldest first. Other files in the folder are ignored. */
+/** Returns the file names of kept results, oldest first. Ignores other files in the folder. */
 const namesIn = (folder: string): string[] =>
   readdirSync(folder)
     .filter((name) => ownName.test(name))
     .sort();
 
-/** Loads the newest kept results within the limits. Skips files that an incompatible version wrote. */
+/**
+ * Loads the kept results, at most as many as the limits allow, and the newest first. Skips files that an incompatible
+ * version wrote.
+ */
 export function loadKept(folder: string): Results[] {
   mkdirSync(folder, { recursive: true });
   let bytes = 0;
@@ -38,7 +41,7 @@ export function loadKept(folder: string): Results[] {
     });
 }
 
-/** Writes results into the folder, and then removes the oldest results until the folder is within the limits. */
+/** Writes results into the folder. Then removes the oldest results until the folder is within its limits. */
 export function keepResults(folder: string, results: Results): void {
   writeFileSync(join(folder, nameOf(results)), `${JSON.stringify(results)}\n`);
   const names = namesIn(folder).reverse();

@@ -1,4 +1,7 @@
-/** P6: measures latency at a fixed rate on both sides, and how latency grows with the rate. */
+/**
+ * For goal P6: measures latency at a fixed rate on the service and on the comparison server, and how latency grows with
+ * the rate.
+ */
 import { expect } from '../src/loadtest/client.js';
 import { percentiles } from '../src/loadtest/latency_percentiles.js';
 import type { LatencyPercentiles, LatencyResult, ScenarioResult } from '../src/loadtest/results.js';
@@ -15,11 +18,11 @@ import {
 } from './measure.js';
 import type { Scenario } from './scenarios/scenario.js';
 
-/** Both sides are measured at this share of the service's highest rate. */
+/** The service and the comparison server are measured at this share of the service's highest rate. */
 export const half = 0.5;
-/** The shares of the highest rate for the plot of latency against load. */
+/** The shares of the highest rate at which latency is measured for the plot of latency against load. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
-/** How long a warm-up of connections and code at the measured rate may take. */
+/** The longest warm-up of connections and code before a measurement, in seconds. */
 const warmup_s_max = 1;
 const costs = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
@@ -42,9 +45,9 @@ async function turn(
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // Lets the load generator use any core, because no process needs a core of its own at half of the rate. On a core
-      // that is shared with Redis, Postgres and the flusher, the timers of the load generator would use a third of the
-      // time and distort the latencies.
+      // Lets the load generator use any core. At half of the highest rate, no process needs a core for itself. On a
+      // core shared with Redis, Postgres and the flusher, the load generator's timers would use a third of the time and
+      // distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });

@@ -1,4 +1,4 @@
-/** Measures one scenario: a warm-up, then rounds in which the sides alternate. */
+/** Measures one scenario: a warm-up, then rounds in which the measured server and its baseline alternate. */
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '../src/loadtest/client.js';
@@ -20,9 +20,9 @@ interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'taken' | 
   /** The share of the machine's CPU time that other programs took. */
   readonly taken: number;
   readonly busy: number;
-  /** The bytes per request, by store. */
+  /** The bytes written to disk per request. */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
-  /** The CPU time in µs per request, by process. */
+  /** The CPU time in µs per request, by process name. */
   readonly cpu: Readonly<Record<string, number>>;
 }
 
@@ -46,13 +46,13 @@ export function median(values: readonly number[]): number {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
-/** Returns the quantile of the values for a share from 0 to 1. NaN if there are no values. */
+/** Returns the quantile of `values` at `share`, which is from 0 to 1. NaN if there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** JSON has no NaN, so a missing measurement is null. */
+/** JSON has no NaN. A missing measurement becomes null. */
 export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
 export function sidesOf({ base, subject, labels }: Prepared, peers: readonly NamedSide[] = []): NamedSide[] {
@@ -79,7 +79,7 @@ export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 's
   }
 }
 
-/** The CPU time of all processes of the run, in seconds. */
+/** Reads the CPU time of all processes of the run, in seconds. */
 export async function readCosts(service: Service, watch: RedisWatch, servers: readonly number[]) {
   return {
     redis: await watch.cost(),
@@ -117,7 +117,6 @@ interface MachineReading extends Awaited<ReturnType<typeof readCosts>> {
   /** The CPU times of the whole machine and of the bench itself, in seconds. */
   readonly machine: number;
   readonly own: number;
-  /** In ms. */
   readonly at: number;
 }
 
@@ -169,8 +168,8 @@ async function playRound(
     const after = await reading();
     const journal = await watch.journalLength();
     if (counted) {
-      // The server may have applied more calls than it answered, because the load tool drops in-flight requests at the
-      // end.
+      // The server may have applied more calls than it answered, because the load tool abandons in-flight requests at
+      // the end.
       const applied = (after.versions - before.versions) / scenario.versions;
       expect(
         applied >= result.requests && applied <= result.requests + connections,
@@ -243,7 +242,7 @@ function comparison(base: readonly Round[] | undefined, subject: readonly Round[
   };
 }
 
-/** Measures the sides of a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
+/** Measures both sides of a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
 export async function measure(
   scenario: Scenario,
   sides: readonly NamedSide[],
@@ -257,7 +256,7 @@ export async function measure(
   if (options.warmup_s > 0) for (const each of sides) await play(each, 'warm-up', options.warmup_s);
   const rounds = new Map<NamedSide, Round[]>(sides.map((each) => [each, []]));
   for (let i = 1; i <= options.rounds; i++) {
-    // Alternates the order, because later sides run on a warmer machine.
+    // Alternates which side is measured first, because later measurements run on a warmer machine.
     const turns = i % 2 === 1 ? sides : [...sides].reverse();
     for (const each of turns)
       rounds.get(each)?.push(await play(each, `round ${i} of ${options.rounds}`, options.seconds));

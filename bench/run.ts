@@ -1,4 +1,4 @@
-/** `npm run bench`: compares calls of the service with minimal servers, the floors, on this machine. */
+/** `npm run bench`: compares the service's calls with minimal servers (the floors) on this machine. */
 import { setMaxListeners } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,7 +13,9 @@ import { keepResults, loadKept } from './kept_results.js';
 import { commitOf } from './machine.js';
 import { type Options, readOptions } from './options.js';
 
-/** Prints progress: on a terminal it overwrites one line, elsewhere it prints new lines. */
+/**
+ * Prints progress. On a terminal, each line overwrites the one before. Elsewhere each line is printed below the others.
+ */
 function progressLine(): { say(line: string): void; end(): void } {
   const began = performance.now();
   const clock = () => {
@@ -27,7 +29,7 @@ function progressLine(): { say(line: string): void; end(): void } {
   };
 }
 
-/** The default time limit of a run with --goals, in minutes. */
+/** The default time limit for `npm run bench -- --goals`, in minutes. */
 const goals_minutes = 19;
 
 function resultsOf(options: Options, found: Found, seconds: number): Results {
@@ -56,7 +58,7 @@ function write(options: Options, results: Results): void {
   process.stdout.write(`\n${report(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   if (options.html !== undefined) writeFileSync(options.html, pageOf(results, kept));
-  // Results of a run that ended early are not comparable.
+  // Does not keep the results of a run that ended early, because they are not comparable.
   if (options.history !== undefined && results.ended === '') keepResults(options.history, results);
   if (options.costs !== undefined)
     writeFileSync(options.costs, `${JSON.stringify(costsOf(results), null, 2)}\n`);
@@ -69,11 +71,11 @@ async function bench(given: Options): Promise<void> {
   }
   const options = given.goals ? { ...given, within: Math.min(given.within, goals_minutes) } : given;
   const interrupted = new AbortController();
-  // Each process of a run listens to this signal.
+  // Every process of a run adds a listener to this signal.
   setMaxListeners(0, interrupted.signal);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));
-  // Aborts the run after an unexpected error, so that no started process keeps running.
+  // After an unexpected error, aborts the run, so that no process it started keeps running.
   process.on('uncaughtException', (error) => interrupted.abort(error));
   const late = setTimeout(
     () => interrupted.abort(new Error(`the run took longer than ${options.within} minutes plus one`)),
@@ -96,7 +98,7 @@ async function bench(given: Options): Promise<void> {
   } catch (error) {
     const reason = (interrupted.signal.aborted ? interrupted.signal.reason : error) as Error;
     progress.end();
-    // Reports the results that are already complete, because they may have taken an hour.
+    // Reports the results that are already complete, because they may have taken an hour to measure.
     found.ended = reason.message;
     const { costs: _, ...rest } = options;
     write(rest, results());

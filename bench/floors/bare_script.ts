@@ -1,6 +1,6 @@
 /**
- * Calls a script with minimal work in the client. Keys and arguments are prepared once, and each call replaces only a
- * few of these values.
+ * Calls a Lua script with minimal work in the client. Most keys and arguments are prepared once. Each call fills in
+ * only the few that change.
  */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';
@@ -16,9 +16,12 @@ export interface Changing {
 }
 
 export interface BareScript {
-  /** The prepared keys and arguments. Throws when the script needs a value that is missing. */
+  /** Prepares the constant keys and arguments. Throws when a value that the script needs is missing. */
   row(keys: Values, args: Values): readonly Value[];
-  /** Runs the script with the changing keys and arguments, in their order. Throws for an answer other than `ok`. */
+  /**
+   * Runs the script. `changing` has the values for this call: first keys, then arguments, in the order in which
+   * `loadBare` got their names. Throws if the script does not return `ok`.
+   */
   run(row: readonly Value[], changing: readonly Value[]): Promise<Buffer[]>;
   place(value: string): number;
 }

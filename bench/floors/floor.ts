@@ -1,6 +1,6 @@
 /**
- * Runs one floor server, which does the minimum work for a call on the same HTTP engine. The parent process chooses the
- * floor. The server exits when its parent exits.
+ * Runs one comparison server (a floor). It has the same HTTP engine as the service and does only the minimum work for
+ * one call. The parent process chooses the call. The server exits when its parent exits.
  */
 import {
   type EngineRequest,
@@ -20,14 +20,14 @@ export interface FloorTask {
   readonly partitions: number;
 }
 
-/** P1: sends the same bytes as `getMe` without reading the request. */
+/** For goal P1: sends the same bytes as `getMe` without reading the request. */
 function serveBytes(app: TemplatedApp, body: string): void {
   app.get('/*', (response) => {
     response.writeHeader('Content-Type', 'application/json').end(body);
   });
 }
 
-/** Calls `then` with the whole body. `gone` returns whether the client has disconnected. */
+/** Calls `then` with the whole body. `gone()` tells whether the client has disconnected. */
 function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boolean) => void): void {
   let aborted = false;
   let parts: Buffer[] = [];

@@ -1,7 +1,7 @@
 /**
- * Does the work of a floor for one call: parses the JSON, packs the records, calls the script by its hash through the
- * service's Redis client, and writes the JSON answer. A floor serves only one bot or the given people, and checks
- * nothing.
+ * Does the minimum work for one call in a comparison server (a floor): parses the JSON, packs the records, calls the
+ * script by its hash through the service's Redis client, and writes the JSON answer. A comparison server serves only
+ * one bot or the given people, and checks nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -37,7 +37,7 @@ export interface FloorChat {
 }
 
 export interface FloorPosts {
-  /** The ids of the people, by their external id. */
+  /** The internal id of each post, by the external id that paths contain. */
   readonly posts: Readonly<Record<string, number>>;
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }
@@ -83,8 +83,8 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 }
 
 /**
- * Takes an id, stores the message and lists it in a stream. The message expires and the stream is trimmed, because
- * nobody reads the message or the stream.
+ * Assigns an id, stores the message and appends it to a stream. Nobody reads either, so the message expires and the
+ * stream is trimmed.
  */
 const thinScript = `#!lua
 local id = redis.call('HINCRBY', KEYS[1], 'ver', '1')
@@ -92,7 +92,9 @@ redis.call('SET', KEYS[2] .. id, ARGV[1], 'PX', '60000')
 redis.call('XADD', KEYS[3], 'MAXLEN', '~', '100000', '*', 'i', ARGV[1])
 return id`;
 
-/** Serves calls that send a message. Uses the thin script, which checks nothing and recognises no repeated request. */
+/**
+ * Serves calls that send a message. Uses `thinScript`, which checks nothing and does not recognise repeated requests.
+ */
 async function serveThinSend(
   { connection, keys }: Parts,
   { bot, from, chat }: FloorChat,
@@ -140,7 +142,7 @@ async function serveEdit({ connection, keys }: Parts, setup: FloorChat): Promise
       pack([name, String(message_id), editor, 'text']),
       pack({ text }),
     ]);
-    // Reads the header only: format, version, date, edit time.
+    // Reads only the header of the message: format, version, date, edit time.
     let header: number[] = [];
     packr.unpackMultiple(reply[record] as Buffer, (first: number[]) => {
       header = first;
@@ -195,7 +197,7 @@ function uuid(list: Buffer, at: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Builds the view of a post from its record, a list of names and values. */
+/** Builds the list of a post's reactions from the post's record in Redis, which is a list of names and values. */
 function shownReactions(record: readonly Buffer[], own: readonly string[], self: string): object[] {
   const counts = new Map<string, { count: number; first: number; latest: Buffer; older: Buffer }>();
   const of = (emoji: string) => {

@@ -1,13 +1,12 @@
 /**
- * Runs the floor with which the flusher is compared: a loop that only writes prepared rows, in batches of the flusher's
- * size, one transaction per batch. The loop does not read, check or trim any journal.
+ * Runs the loop with which the flusher is compared. The loop only writes prepared rows, in batches of the flusher's
+ * size, one transaction per batch. It does not read, check or trim a journal.
  */
 import { limits } from '../../src/limits.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { messageDay } from '../../src/store/core/codec.js';
 
-/** A row consists of chat, user, message, version, and the record in base64. */
 export type JournalRow = readonly [
   chat: number,
   user: number,

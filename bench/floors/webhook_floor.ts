@@ -1,8 +1,8 @@
 /**
- * Runs the floors of webhook delivery in a separate process. The floors send the same requests as the service over the
- * same number of connections: one floor by undici alone, the other by one BullMQ job per request. For each round the
- * process prepares a task, sends `ready` and waits for `go`. Each round opens new connections, as the service does
- * after a pause. The compiled code stays warm between rounds.
+ * Sends webhook requests in a separate process, as the baseline for the service's deliveries. Sends the same requests
+ * as the service over the same number of connections: once with undici alone, once with one BullMQ job per request. For
+ * each round, the process prepares a task, sends `ready` and waits for `go`. Each round opens new connections, as the
+ * service does after a pause. The compiled code stays warm between rounds.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
@@ -14,10 +14,10 @@ export interface WebhookFloorTask {
   readonly kind: 'bare' | 'jobs';
   readonly redisUrl: string;
   readonly origin: string;
-  /** The receiver's certificate as PEM. Only this certificate is trusted. */
+  /** The receiver's certificate as PEM. No other certificate is trusted. */
   readonly certificate: string;
   readonly secretToken: string;
-  /** The number of connections per bot. Each path of the receiver belongs to one bot. */
+  /** The number of connections per bot. Each URL path of the receiver belongs to one bot. */
   readonly connections: number;
   readonly requests: readonly (readonly [path: string, body: string])[];
 }
@@ -53,7 +53,7 @@ const failed = (error: Error) => {
   process.exit(1);
 };
 
-/** A prepared round, and a function that cleans up after the round. */
+/** A prepared round: the function that runs it, and the function that cleans up after it. */
 interface Ready {
   go(): void;
   end(): Promise<unknown>;
@@ -62,7 +62,7 @@ interface Ready {
 const endAll = (pools: ReadonlyMap<string, Pool>) =>
   Promise.all([...pools.values()].map((pool) => pool.destroy()));
 
-/** Each connection takes one request after the other for its bot. All requests are signed in advance. */
+/** Each connection sends the requests of one bot, one at a time. All requests are signed in advance. */
 function prepareBare(task: WebhookFloorTask): Ready {
   const sign = signer(task);
   const byPath = new Map<string, Prepared[]>();
@@ -93,7 +93,10 @@ function prepareBare(task: WebhookFloorTask): Ready {
   return { go, end: () => endAll(pools) };
 }
 
-/** Delivers with one worker that runs one job per connection in parallel. The time to add the jobs is not measured. */
+/**
+ * Delivers with one BullMQ worker that runs one job per connection in parallel. The time to add the jobs is not
+ * measured.
+ */
 async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
   const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
   const [asking, working] = clients as [Redis, Redis];

@@ -1,6 +1,6 @@
 /**
  * Puts closed-loop load on one server: a fixed number of connections, each with one request in flight. Uses wrk if it
- * is installed, because wrk can drive a server to its limit. Otherwise uses autocannon in a separate process.
+ * is installed, because only wrk can drive a server to its limit. Otherwise runs autocannon in a separate process.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ function done(summary, latency)
 end
 `;
 
-/** Builds the wrk script for a constant request. wrk creates this request once. */
+/** Builds the wrk script for a request that never changes. wrk builds such a request only once. */
 function fixedScript({ verb, token, body }: Call): string {
   return [
     `wrk.method = ${quoted(verb)}`,
@@ -79,14 +79,17 @@ function fixedScript({ verb, token, body }: Call): string {
   ].join('\n');
 }
 
-/** The part of a request before its body. In a request with a body, this part ends with `Content-Length: `. */
+/** The request up to its body. If there is a body, the result ends with `Content-Length: `. */
 function head(origin: string, { verb, path, token, body }: Template): Pieces {
   const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
   const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';
   return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
 }
 
-/** The wrk script that fills requests with the values of rows. wrk calls this script for each request. */
+/**
+ * Builds the wrk script for requests that differ. wrk calls `request` for each request, and `request` fills in the
+ * values of the next row.
+ */
 function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(
     (template) =>
@@ -110,7 +113,7 @@ local function text(pieces, row)
   return table.concat(out)
 end
 function request()
-  -- Before the load, wrk calls this function once and discards the request.
+  -- wrk calls `request` once before the load and discards the result.
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end
@@ -164,7 +167,7 @@ async function runAutocannon(series: Series, salt: string, options: LoadOptions)
 
 let loads = 0;
 
-/** Runs a load at a fixed rate in a separate process. Throws WrongAnswer when a request failed. */
+/** Loads a server at a fixed rate, from a separate process. Throws WrongAnswer if a request failed. */
 export async function loadFixed(
   series: Series,
   options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal' | 'anyCore'> &
@@ -189,7 +192,7 @@ export async function loadFixed(
   }
 }
 
-/** Loads a server for some time. Throws WrongAnswer when a request or connection failed. */
+/** Loads a server for the given time. Throws WrongAnswer if a request or connection failed. */
 export async function load(series: Series, options: LoadOptions): Promise<LoadResult> {
   const run = options.tool === 'wrk' ? runWrk : runAutocannon;
   const output = await run(series, `load ${++loads}`, options);

@@ -1,8 +1,8 @@
 /**
- * Measures the CPU time per request over one, two and three fronts behind a load balancer on one machine. The cost per
- * request must not grow with the number of fronts. The goal is checked at a fixed rate per front. The highest rate is
- * shown without a goal: at that rate, fronts that share cores handle fewer requests per wake-up, so each request costs
- * more. Only a machine with more cores can show that the highest rate grows with the number of fronts.
+ * Measures the CPU time per request over one, two and three fronts behind a load balancer on one machine. The goal: at
+ * a fixed rate per front, the cost per request does not grow with the number of fronts. The highest rate is shown
+ * without a goal, because fronts that share cores then handle fewer requests per wake-up and each request costs more.
+ * Only a machine with more cores can show that the highest rate grows with the number of fronts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,9 +23,9 @@ import type { Service, Target } from '../service/service.js';
 import type { Measurement, MeasurementOptions } from './measurement.js';
 
 const warmup_s = 1;
-/** With several fronts, a request may cost at most this many times as much as with one front. */
+/** With several fronts, a request may cost at most this many times its cost with one front. */
 const growth_max = 1.1;
-/** The maximum number of fronts. The proxy configurations contain three. */
+/** The largest number of fronts. The proxy configurations contain three. */
 const fronts_max = 3;
 
 const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
@@ -33,7 +33,7 @@ const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
 interface Call {
   readonly name: 'sendMessage' | 'getMe';
   readonly versions: number;
-  /** The requests per second for each front, low enough for three fronts on two cores. */
+  /** The requests per second for each front. Two cores can run three fronts at this rate. */
   readonly rate: number;
   series(origin: string, pair: Pair): Series;
 }
@@ -75,7 +75,7 @@ interface Costs {
 
 interface Turn extends Costs {
   readonly rate: number;
-  /** The smallest and the largest share of a single front in the CPU time of all fronts. */
+  /** The CPU time of the least and of the most loaded front, as shares of the CPU time of all fronts. */
   readonly shares: readonly [least: number, most: number];
 }
 
@@ -143,7 +143,7 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   });
   const by = growths.map((each) => each.toFixed(2)).join(' and ');
   const steady = pace === 'steady';
-  // Does not judge the balance on a busy machine, because the fronts may not have had equal traffic.
+  // On a busy machine, the fronts may not have had equal traffic. The balance is then not judged.
   const held = turns.every((each, i) => of(each, 'rate') >= held_least * call.rate * (i + 1));
   const how = steady ? `${call.rate.toLocaleString('en')} per second each` : 'at full speed';
   return {
@@ -157,9 +157,7 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   };
 }
 
-/**
- * Measures each call over one front, two fronts, and so on. Rounds alternate between ascending and descending order.
- */
+/** Measures each call over one front, two fronts, and so on. Every other round starts with the largest number. */
 async function measureBehind(
   kind: BalancerKind,
   stages: readonly Stage[],
@@ -229,7 +227,7 @@ export const balanced: Measurement = {
     const pair = await makePair(service.front.baseUrl, service.adminToken, 'balanced');
     const started: Array<Awaited<ReturnType<Service['startFront']>>> = [];
     try {
-      // The fronts that are started here trust the balancer's headers.
+      // These fronts trust the load balancer's headers.
       while (started.length < Math.min(options.fronts, fronts_max))
         started.push(await service.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
       service.unpin(started);

@@ -1,6 +1,6 @@
 /**
  * Measures how many updates several pollers of one bot process, compared with one poller (decision 0067). A poller
- * works for a fixed time on each update, like a bot that waits for a database or another service.
+ * spends a fixed time on each update, like a bot that waits for a database or another service.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, WrongAnswer } from '../../src/loadtest/client.js';
@@ -12,11 +12,11 @@ import { cpuSeconds } from '../service/processes.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The numbers of pollers. The first number is the baseline. */
+/** How many pollers are measured. The first number is the baseline. */
 const counts = [1, 2, 4] as const;
 const people_count = 200;
 const updates_per_poller = 2_000;
-/** How long a poller works on an update. */
+/** How long a poller works on an update, in ms. */
 const work_ms = 2;
 const goal = 0.85;
 
@@ -31,7 +31,7 @@ interface Bot {
   readonly people: readonly Person[];
 }
 
-/** Sends `count` messages. The people take turns. The text of a message is its number in its chat. */
+/** Sends `count` messages. The people take turns. The text of a message is its sequence number in its chat. */
 async function fill({ front, signal }: Service, { id, people }: Bot, count: number): Promise<void> {
   const wire = await plainWire(front.baseUrl, 64);
   let fault: WrongAnswer | undefined;
@@ -57,7 +57,7 @@ async function fill({ front, signal }: Service, { id, people }: Bot, count: numb
   if (fault) throw fault;
 }
 
-/** Calls `getUpdates` until `done`, and works on each update before the next poll confirms it. */
+/** Polls with `getUpdates` until `done`. Works on each update before the next poll confirms it. */
 async function poll({ url }: Bot, name: string, take: (update: Update) => void, done: () => boolean) {
   for (let offset = 0; ; ) {
     const query = `offset=${offset}&timeout=1&consumer=${name}`;
@@ -69,7 +69,7 @@ async function poll({ url }: Bot, name: string, take: (update: Update) => void, 
   }
 }
 
-/** Returns the rate of updates, and the CPU time per update in µs, for the front and Redis together. */
+/** Returns the updates per second, and the CPU time per update in µs of the front and Redis together. */
 async function drainWith(service: Service, bot: Bot, pollers: number) {
   const count = pollers * updates_per_poller;
   await fill(service, bot, count);

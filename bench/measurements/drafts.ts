@@ -1,7 +1,7 @@
 /**
  * Measures `sendMessageDraft` (decision 0061). Many bots change the texts of many drafts, and some people watch their
- * drafts on an event stream. Further drafts, the probes, show how long it takes from a call to its event. The text of a
- * probe is its number and the time when it was due.
+ * drafts on an event stream. Additional drafts, the probes, measure the time from a call to its event. The text of a
+ * probe is its number and the time when the call was due.
  */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
@@ -19,16 +19,16 @@ import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
 const bots = 50;
-/** How many drafts each bot writes at the same time. */
+/** How many drafts each bot changes at the same time. */
 const drafts_per_bot = 200;
 const drafts = bots * drafts_per_bot;
-/** How many of these drafts are watched. The process of the bench reads their streams. */
+/** How many of all drafts are watched. The bench process itself reads their event streams. */
 const watched = 1_000;
 const probes = 100;
-/** How often each probe changes. A stream shows up to 20 changes per second. */
+/** How often each probe changes per second. An event stream shows up to 20 changes per second. */
 const probe_changes_per_s = 4;
 const warmup_s = 2;
-/** How long to wait for the events of the last changes. */
+/** How long to wait for the events of the last changes, in ms. */
 const late_ms_max = 5_000;
 
 const rate_goal = 20_000;
@@ -51,7 +51,7 @@ interface Stage {
   readonly series: Series;
   readonly load: LoadOptions;
   readonly probes: readonly Probe[];
-  /** For each event of a probe, how many ms passed between the due time of the probe and the event. */
+  /** The time in ms from when a change of a probe was due until its event arrived, for each event. */
   readonly latencies: number[];
 }
 
@@ -70,7 +70,7 @@ async function watchDrafts({ front }: Service, token: string, onDraft: (text: st
       if (data !== undefined) onDraft((JSON.parse(data) as { text: string }).text);
     }
   });
-  // Ignores the error, because the end of the measurement closes the stream.
+  // The measurement closes the stream at its end, which causes this error.
   answer.on('error', () => undefined);
   return () => answer.destroy();
 }
@@ -78,7 +78,7 @@ async function watchDrafts({ front }: Service, token: string, onDraft: (text: st
 const rowsOf = ({ bot }: Pair, people: readonly number[]) =>
   people.map((person) => [bot.token, String(person)]);
 
-/** Changes each probe when it is due, until `ended`. Throws WrongAnswer if a call fails. */
+/** Changes each probe when its change is due, until `ended`. Throws WrongAnswer if a call fails. */
 async function changeProbes(wire: Wire, { probes: all }: Stage, ended: AbortSignal): Promise<void> {
   let fault: WrongAnswer | undefined;
   const began = now();
@@ -105,7 +105,10 @@ async function lastTextsShown({ probes: all, service }: Stage): Promise<void> {
   expect(missing() === 0, `the last text of ${missing()} drafts was not shown`);
 }
 
-/** Returns the rows of the load. The rows name the people with drafts. Opens the streams of some of these people. */
+/**
+ * Creates people with drafts and opens the event streams of some of them. Returns the rows of the load, which name
+ * these people.
+ */
 async function open(service: Service, closing: Array<() => void>) {
   const pairs = await inParallel(bots, 4, (i) =>
     makePair(service.front.baseUrl, service.adminToken, `drafts_${i}`),
@@ -175,7 +178,7 @@ export const messageDrafts: Measurement = {
       const { dir, signal } = service;
       const own: LoadOptions = { tool, connections, seconds, dir, signal };
       const stage: Stage = { service, watch, series, load: own, ...opened };
-      // Does not measure the first load, because the first load reads all chats from Postgres.
+      // The first load is not measured, because it reads all chats from Postgres.
       await load(series, { ...own, seconds: 3 * warmup_s });
       const fast: Array<Awaited<ReturnType<typeof fullRate>>> = [];
       for (let round = 1; round <= rounds; round++) {

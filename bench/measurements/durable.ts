@@ -1,8 +1,8 @@
 /**
  * Measures `sendMessage` through a front with DURABLE=1, compared with an ordinary front of the same service, in
  * alternating rounds (decision 0055). Durable calls are measured with `appendfsync always` and with `everysec`,
- * ordinary calls only with `always`. All processes share the cores. The ratio of CPU times is more reliable than the
- * ratio of rates, because other programs on the machine affect it less.
+ * ordinary calls only with `always`. All processes share the cores. Other programs on the machine affect the ratio of
+ * CPU times less than the ratio of rates.
  */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Finding } from '../../src/loadtest/results.js';
@@ -19,14 +19,14 @@ const bots = 8;
 const warmup_s = 1;
 const rate_goal = 0.7;
 const p99_goal_ms = 25;
-/** Latencies are measured at this share of the highest durable rate. */
+/** Latencies are measured at this share of the highest rate of durable calls. */
 const half = 0.5;
 
 const sides = ['usual', 'durable', 'everysec'] as const;
 type Side = (typeof sides)[number];
 type DurableSide = Exclude<Side, 'usual'>;
 const durableSides = ['durable', 'everysec'] as const satisfies readonly DurableSide[];
-/** The Redis setting `appendfsync` on each side. */
+/** The Redis setting `appendfsync` for each kind of round. */
 const appendfsync = { usual: 'always', durable: 'always', everysec: 'everysec' } as const;
 const processes = ['server', 'redis', 'flush', 'postgres'] as const;
 

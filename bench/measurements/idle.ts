@@ -4,7 +4,7 @@ import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds } from '../service/processes.js';
 import type { Measurement } from './measurement.js';
 
-/** The wait after earlier load, for garbage collection and the expiry of leases. */
+/** How long to wait after earlier load, in seconds. In this time, garbage is collected and leases expire. */
 const settle_s = 30;
 const measured_s = 30;
 const goal_percent = 0.5;

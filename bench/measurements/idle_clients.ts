@@ -1,21 +1,23 @@
 /**
- * Keeps streams of updates or long polls open in a separate process. Uses plain sockets, so that the client needs little
- * memory and CPU time. Repeats a poll when it is answered.
+ * Keeps update streams or long polls open from a separate process. Uses plain sockets, because they need little memory
+ * and CPU time. When a poll is answered, sends it again.
  */
 import { connect } from 'node:net';
 import { inParallel } from '../../src/loadtest/client.js';
 
 export interface IdleTask {
   readonly port: number;
-  /** The path of each request. */
+  /** The URL paths, one for each client. */
   readonly paths: readonly string[];
   readonly repeats: boolean;
 }
 
-/** `opened` is sent when every client is connected. The clients of streams must also have the head of the answer. */
+/**
+ * `opened` is sent when every client is connected. Clients of streams must also have received the head of the answer.
+ */
 export interface IdleWord {
   readonly kind: 'opened' | 'state';
-  /** How many clients lost their connection or got an answer other than 200. */
+  /** How many clients lost their connection or received an answer other than 200. */
   readonly failed: number;
 }
 

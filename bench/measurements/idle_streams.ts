@@ -1,6 +1,6 @@
 /**
- * Measures what idle streams of updates and idle long polls cost a front and Redis. A process may open only a limited
- * number of files, so the clients are divided between several fronts.
+ * Measures what idle update streams and idle long polls cost a front and Redis. The clients are divided between several
+ * fronts, because a process may open only a limited number of files.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,10 +16,14 @@ import type { IdleTask, IdleWord } from './idle_clients.js';
 import type { Measurement } from './measurement.js';
 
 const clients_max = 100_000;
-/** Redis renews the lease of each consumer every second, so more consumers would measure mainly Redis. */
+/**
+ * How many consumers are measured. Redis renews each consumer's lease every second. With more consumers, the renewals
+ * would dominate the result.
+ */
 const consumers = 20_000;
 /**
- * Stays below the usual limit of 20,000 open files per process, and below the number of ephemeral ports of one address.
+ * Less than the usual limit of 20,000 open files per process, and less than the number of ephemeral ports of one
+ * address.
  */
 const clients_per_front = 16_700;
 const consumers_per_bot = 4;
@@ -63,12 +67,12 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** A front whose inspector listens at a port of its own. */
+/** A front with an inspector port of its own. */
 type Front = Target & { readonly inspector: number; stop(): Promise<void> };
 
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** Returns the CPU time of all fronts and of Redis, in µs per second. */
+/** Returns the idle CPU time of all fronts and of Redis, in µs per second. */
 async function idleCpu({ parts, signal }: Service, fronts: readonly Target[]) {
   const ofFronts = () => sum(fronts.map(({ pid }) => cpuSeconds(pid)));
   await sleep(settle_s * 1_000, undefined, { signal });
@@ -90,7 +94,9 @@ async function expectAllOpen(programs: readonly Program<IdleWord>[]): Promise<vo
   }
 }
 
-/** Collects the garbage of the fronts. Returns their memory before (`all`) and after (`live`), in bytes. */
+/**
+ * Collects the garbage of the fronts. Returns their memory in bytes before (`all`) and after the collection (`live`).
+ */
 async function memoryOf(fronts: readonly Front[]): Promise<{ readonly all: number; readonly live: number }> {
   const resident = () => sum(fronts.map(({ pid }) => residentBytes(pid)));
   const all = resident();
@@ -110,7 +116,9 @@ async function startFronts(service: Service, count: number): Promise<Front[]> {
   return fronts;
 }
 
-/** Measures one kind of client on new fronts, so that no kind reuses the memory of an earlier kind. */
+/**
+ * Measures one kind of client on newly started fronts. The memory of an earlier measurement could otherwise be reused.
+ */
 async function measureKind(service: Service, tokens: readonly string[], { clients, repeats, pathOf }: Kind) {
   const paths = Array.from({ length: clients }, (_, i) => pathOf(tokens, i));
   const fronts = await startFronts(service, Math.ceil(clients / clients_per_front));

@@ -1,6 +1,7 @@
 /**
- * P4: measures how many rows per second the flusher writes from the journal to Postgres. The flusher is stopped while a
- * backlog grows, then started. For comparison, a plain loop writes the same rows for chats that do not exist.
+ * For goal P4: measures how many rows per second the flusher writes from the journal to Postgres. The flusher is
+ * stopped while a backlog grows, and then started. For comparison, a plain loop writes the same rows for chats that do
+ * not exist.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,11 +16,11 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The number of bots whose chats fill the backlog. Several bots spread the backlog over several partitions. */
+/** How many bots' chats fill the backlog. Several bots spread the backlog over several partitions. */
 const chats = 8;
-/** How many bots may be created to give all databases the same number of bots. */
+/** How many bots may be created until all databases have the same number of bots. */
 const bots_tried = 1_000;
-/** The first chat id of the rows that the floor loop writes. No chat of the service has such a high id. */
+/** The first chat id in the rows of the comparison loop. No chat of the service has such a high id. */
 const strangers_from = 6_000_000_000_000;
 const goal = 0.85;
 const share_measured = [0.1, 0.95] as const;
@@ -45,8 +46,8 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 }
 
 /**
- * Creates bots with one chat each. All databases get the same number of bots. Otherwise the database with the most
- * entries would determine the rate. The service assigns partitions to the databases in rotation.
+ * Creates bots with one chat each, the same number in each database. Otherwise the database with the most entries would
+ * determine the rate. The service assigns partitions to the databases in rotation.
  */
 async function makePairs(
   { front, adminToken, parts }: Service,
@@ -65,16 +66,16 @@ async function makePairs(
 
 interface Turn {
   readonly rate: number;
-  /** The CPU time per row in µs of the writing process, of Postgres and of Redis. */
+  /** The CPU time of the writing process per row, in µs. */
   readonly own: number;
   readonly postgres: number;
   readonly redis: number;
 }
 
 /**
- * Starts the flusher and measures it from a tenth of the backlog to near the end of the backlog. At first the flusher
- * only acquires its leases. Checks only the journals that are not empty. To check all journals every few milliseconds
- * would use a fifth of a core.
+ * Starts the flusher. Measures it from the time when a tenth of the backlog is written until shortly before the end,
+ * because the flusher first acquires its leases. Checks only journals that are not empty: checking all journals every
+ * few milliseconds would use a fifth of a core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Service,
@@ -142,9 +143,9 @@ export const journal: Measurement = {
   async run(service, watch, { rounds, backlog, progress }): Promise<Finding[]> {
     const pairs = await makePairs(service, watch);
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
-    // No server is measured here, so every process may use every core.
+    // No server is measured, so every process may use every core.
     service.unpin();
-    // The first round is a warm-up of the flusher and the floor loop.
+    // Round 0 warms up the flusher and the comparison loop.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
       await untilFlushed(watch, service.signal);

@@ -1,7 +1,4 @@
-/**
- * Defines measurements that run once instead of in alternating rounds. If a finding has a goal, the report shows the
- * finding together with the goal.
- */
+/** Defines measurements that run once, not in alternating rounds. If a finding has a goal, the report shows both. */
 import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';

@@ -1,7 +1,7 @@
 /**
- * P7: measures the bytes in Redis of a hot message, a pending update and a reaction. Reads the memory of keys, expiry
- * entries and hash tables before and after many records are created. The journal is drained and remembered request
- * ids are deleted before each reading.
+ * For goal P7: measures how many bytes in Redis a hot message, a pending update and a reaction take. Reads the memory
+ * of keys, expiry entries and hash tables before and after many records are created. Before each reading, the journal
+ * is drained and remembered request ids are deleted.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,11 +24,11 @@ import type { Measurement } from './measurement.js';
 
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
 
-/** The bytes of all data in Redis, after Postgres has every change. */
+/** Returns the bytes of all data in Redis, after Postgres has every change. */
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();
-  // Waits a moment after the journal is empty. Expiry times are then set, and Redis frees buffers a little later.
+  // Waits a moment after the journal is empty. The flusher then sets expiry times, and Redis frees its buffers.
   await sleep(300, undefined, { signal: service.signal });
   return watch.dataBytes();
 }
@@ -85,7 +85,7 @@ async function pendingUpdates(
   const { bot, user } = pair;
   const updates = <T>(query: string) =>
     call<T>(`${service.front.baseUrl}/bot${bot.token}/getUpdates?${query}`, {});
-  // Confirms earlier updates, because the first message in a chat is also an update.
+  // Confirms pending updates, because the first message in the chat also created an update.
   const [begin] = await updates<Array<{ update_id: number }>>('offset=-1');
   if (begin) await updates(`offset=${begin.update_id + 1}`);
   await inParallel(count, 16, () =>
@@ -116,7 +116,7 @@ async function pendingUpdates(
 
 const heart = '❤';
 
-/** Twenty people react to each post, so the result is the cost of a reaction to a post with few reactions. */
+/** Twenty people react to each post. The result is the cost of a reaction on a post with few reactions. */
 async function fewReactions(service: Service, watch: RedisWatch, on: number): Promise<Finding> {
   const each = 20;
   const [owner] = (await makePeople(service, 'memory_reader', 1)) as [Person];
@@ -159,7 +159,7 @@ const reactionFinding = (key: string, what: string, bytes: number): Finding => (
   met: bytes <= 100,
 });
 
-/** Measures the memory of a chat, a bot and a request id, for the capacity model. */
+/** Measures the memory of a chat, a bot and a request id for the capacity model. */
 async function others(service: Service, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
   const { front } = service;
   const send = (token: string, chat_id: number) =>

@@ -1,6 +1,6 @@
 /**
- * Measures reactions on cold posts. Redis holds no data of these posts, so the first call on each post reads from
- * Postgres. For comparison, the same calls are then repeated on the same posts, which are now hot.
+ * Measures reactions on cold posts. Redis has no data of these posts, so the first call on each post reads from
+ * Postgres. For comparison, the same calls are then repeated on the same posts, which are then hot.
  */
 
 import { expect, inParallel } from '../../src/loadtest/client.js';
@@ -35,7 +35,7 @@ interface Turn {
   readonly p99: number;
 }
 
-/** Sets one reaction of this person on each post. Every answer must count this reaction. */
+/** Sets one reaction of one person on each post. Checks that every answer counts this reaction. */
 async function turn(
   service: Service,
   watch: RedisWatch,

@@ -1,4 +1,4 @@
-/** P5: counts the commands that a front sends to Redis per call on hot data. Uses MONITOR. */
+/** For goal P5: counts the commands that a front sends to Redis for one call on hot data. Uses MONITOR. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
@@ -18,7 +18,7 @@ interface Kind {
   make(i: number): Promise<unknown>;
 }
 
-/** The commands from connections of the front, and the commands that its scripts ran inside Redis. */
+/** The commands sent by the front, and the commands that its scripts ran inside Redis. */
 interface Seen {
   readonly asked: string[];
   inside: number;
@@ -35,7 +35,7 @@ async function watchFront({ redisUrl, signal }: Service, client: RedisWatch['cli
       return;
     }
     if (command === 'echo') echoed = args;
-    // A front regularly reports its state. These reports are not part of a call.
+    // Fronts report their state regularly. These reports do not belong to a call.
     ours =
       front.has(source) &&
       !/^(time|info)$/.test(command) &&
@@ -115,7 +115,7 @@ export const roundTrips: Measurement = {
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {
-        // Does not count the first call, because the first call makes cold data hot.
+        // The first call makes cold data hot, so it is not counted.
         await make(0);
         const { asked, inside } = await follow.during(async () => {
           for (let i = 1; i <= repeats; i++) await make(i);

@@ -1,8 +1,7 @@
 /**
  * Measures `sendMessage` over one, two and three fronts of one machine, where all processes share the cores. Compares
  * the rates with the predictions of the capacity model, which uses the costs measured at one front. On two cores, the
- * results show that more fronts reach a higher rate and that the model is correct. The results do not show how far
- * fronts scale.
+ * results can show that more fronts reach a higher rate and that the model is correct, but not how far fronts scale.
  */
 import { availableParallelism } from 'node:os';
 import { highestRate } from '../../src/loadtest/capacity_model.js';
@@ -20,8 +19,8 @@ import type { Service, Target } from '../service/service.js';
 const warmup_s = 1;
 const off_max = 0.2;
 /**
- * The minimum number of connections per front. With fewer connections, all connections would sometimes wait for a disk
- * write of Redis. Cores would then be idle, but the model assumes busy cores.
+ * The minimum number of connections per front. With fewer connections, all of them would sometimes wait for one disk
+ * write of Redis. The cores would then be idle, but the model assumes busy cores.
  */
 const connections_min = 256;
 const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
@@ -37,7 +36,7 @@ interface Turn {
   readonly rate: number;
   readonly cpu: ReturnType<typeof costsBetween>;
   readonly p99_ms: number;
-  /** How many cores of the machine are not used by other processes. */
+  /** How many cores' worth of CPU time other programs left free. */
   readonly cores: number;
   readonly idle: number;
 }

@@ -19,13 +19,13 @@ const chats_filled = 20_000;
 const searches = 300;
 const warm_up = 30;
 const widths = [1, 4] as const;
-/** The application asks for this many messages per page. */
+/** The number of messages per page, as in the application. */
 const page_size = 20;
-/** A search of all chats starts again after this many pages. */
+/** After this many pages, a search of all chats starts again at the first page. */
 const pages_in_row = 20;
 
 /**
- * Groups of people. Each person of a group is in `chats` chats. Many people share the load, so that no person makes
+ * Groups of people. Each person in a group belongs to `chats` chats. There are many people, so that none of them makes
  * many calls.
  */
 const groups = [
@@ -47,13 +47,13 @@ export interface Kind {
   readonly name: string;
   readonly searchers: Searchers;
   readonly query: (i: number) => string;
-  /** The chat and the cursor of the search, or undefined for a search of all chats. */
+  /** The chat to search in and the cursor. Undefined to search all chats. */
   readonly place?: (i: number) => { readonly chat: number; readonly cursor?: number };
-  /** Whether each search of all chats continues the previous search by the same person. */
+  /** Whether a search of all chats continues at the end of the same person's previous page. */
   readonly isContinued?: boolean;
 }
 
-/** A common word, and a word that no message contains. */
+/** Returns a common word. */
 const latin = (i: number) => wordOf(0, 20 + (i % 5));
 const cyrillic = (i: number) => wordOf(1, 20 + (i % 5));
 const rare = (i: number) => `#${1_000 + (i % 500)}`;
@@ -96,7 +96,7 @@ export interface Measured {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
-  /** CPU time per search, in ms. */
+  /** The CPU time of Postgres per search, in ms. */
   readonly postgres: number;
   readonly front: number;
   readonly items: number;
@@ -154,7 +154,7 @@ export async function measureKind(
 
 export { kindsOf };
 
-/** Makes people members of chats of all sizes. Each person is in the two largest chats. */
+/** Makes people members of chats of all sizes. Each person belongs to the two largest chats. */
 async function makeSearchers(service: Service, { ids }: SearchedChats): Promise<Searchers[]> {
   const made: Searchers[] = [];
   for (const group of groups) {

@@ -1,7 +1,7 @@
 /**
- * Runs a short version of a long run: the mix at a share of its highest rate, while bots and chats are created and
- * deleted. A short HOT_TTL_MS makes Redis expire data as in a long run. Samples memory of every process, Redis data,
- * the journal and errors.
+ * Runs the mix of calls for a long time at a share of its highest rate, while bots and chats are created and deleted. A
+ * short HOT_TTL_MS makes Redis expire data early, as it would in a run of days. Samples the memory of every process,
+ * the size of the Redis data, the journal and the errors.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, makePair } from '../../src/loadtest/client.js';
@@ -15,20 +15,20 @@ import { residentBytes } from '../service/processes.js';
 import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 
-/** The HOT_TTL_MS of the long run: the lowest allowed value. */
+/** The HOT_TTL_MS of the soak, in ms. It is the smallest allowed value. */
 export const soak_hot_ttl_ms = 60_000;
 const highest_s = 3;
 const slice_s_max = 30;
 const slices_min = 12;
-/** The share of the run that counts as warm-up. The two halves of the rest must have similar results. */
+/** This share of the soak is a warm-up. The remaining time has two halves, and their results must be similar. */
 const warm = 1 / 3;
 /**
- * How much the memory of a process may grow in the last part, as a ratio and in bytes. Some growth is allowed because
- * garbage collections are irregular.
+ * How much the memory of a process may grow in the second half, as a ratio and in bytes. Some growth is allowed,
+ * because garbage is collected irregularly.
  */
 const grown_max = 1.1;
 const grown_bytes_max = 24 * 2 ** 20;
-/** The journal may hold at most as many entries as the load writes in this many seconds. */
+/** The journal may hold at most as many entries as the load writes in this time, in seconds. */
 const journal_s_max = 5;
 
 export interface SoakOptions extends LoadOptions, Sizes {
@@ -39,8 +39,8 @@ export interface SoakOptions extends LoadOptions, Sizes {
 }
 
 /**
- * Repeatedly creates a bot with an owner and a chat, sends a message and deletes the bot. Returns the function that
- * stops the loop.
+ * Repeatedly creates a bot with an owner and a chat, sends a message and deletes the bot. Returns a function that stops
+ * this loop.
  */
 function churn({ front, adminToken }: Service, progress: (line: string) => void): () => Promise<number> {
   let made = 0;
@@ -132,8 +132,8 @@ export async function soak(
   const end = churn(service, progress);
   try {
     while (elapsed() < total_s) {
-      // Waits, because a message can be edited only once a second. The previous slice may have edited the first
-      // messages of this slice.
+      // A message can be edited only once a second, and the previous slice may have edited the first messages of this
+      // slice.
       await sleep(1_100, undefined, { signal: service.signal });
       await subject.verify();
       const result = await loadFixed(series, { ...options, rate, seconds });

@@ -13,13 +13,13 @@ import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from '.
 export const bots = 20;
 const connections_max = 40;
 /**
- * The number of chats per bot. A chat uses one connection at a time, so a bot with more chats than connections keeps
- * all connections busy.
+ * The number of chats per bot. Each chat uses only one connection at a time. A bot with more chats than connections
+ * keeps all connections busy.
  */
 const people_count = 48;
-/** The longest time until all updates of a round have arrived. */
+/** How long to wait until all updates of a round have arrived, in ms. */
 const round_ms_max = 120_000;
-/** How long a round waits for duplicates at its end, in ms. */
+/** How long to wait for duplicates at the end of a round, in ms. */
 const late_ms = 300;
 
 export interface WebhookBots {
@@ -27,16 +27,16 @@ export interface WebhookBots {
   readonly receiver: { readonly pid: number };
   readonly certificate: string;
   readonly secretToken: string;
-  /** Starts to record a round. If `connections` is absent, the receiver has no barrier. */
+  /** Starts to record a round. Without `connections`, the receiver answers immediately. */
   expect(round: Omit<Expected, 'kind' | 'connections'> & { readonly connections?: number }): void;
   reached(point: 'from' | 'until' | 'done'): Promise<void>;
-  /** Ends the record. Throws WrongAnswer unless every update of the round arrived once, with a correct signature. */
+  /** Stops recording. Throws WrongAnswer unless every update of the round arrived exactly once, correctly signed. */
   books(count: number, requests: boolean): Promise<Books>;
-  /** Sets or deletes the webhooks of all bots. `connections` is the limit per bot. */
+  /** Sets (`on`) or deletes the webhooks of all bots. `connections` is the limit per bot. */
   set(on: boolean, drop?: boolean, connections?: number): Promise<void>;
   /**
-   * Sends a message from a person to a bot. `number` is the number of the update that the message causes. `due` is the
-   * Unix time in ms when the message should be sent.
+   * Sends a message from a person to a bot. `number` is the sequence number of the resulting update. `due` is the Unix
+   * time in ms when the message should be sent.
    */
   say(number: number, due: number): Promise<void>;
   close(): Promise<void>;
@@ -122,8 +122,8 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
       );
     },
     say(number, due) {
-      // The bots take turns, so consecutive numbers belong to different bots. After each cycle through the bots, the
-      // next person writes.
+      // The bots take turns, so consecutive numbers belong to different bots. When every bot has had its turn, the next
+      // person writes.
       const { bot } = pairs[number % bots] as Pair;
       const { token } = people[Math.floor(number / bots) % people_count] as Person;
       return send({

@@ -1,6 +1,6 @@
 /**
- * P10: measures webhook latency at a fixed rate. The latency of a message is the time from when the message is due
- * until its webhook arrives. The latency includes delays of the service and of this process.
+ * For goal P10: measures webhook latency at a fixed rate. The latency is the time from when a message should be sent
+ * until its webhook arrives. It therefore includes delays of this process.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,18 +12,21 @@ import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 
-/** The number of updates sent as a warm-up, as fast as possible, because a new process is several times slower. */
+/**
+ * The number of updates in the warm-up. They are sent as fast as possible. Without a warm-up, a new process is several
+ * times slower.
+ */
 const warmup_updates = 8_000;
 const warmup_width = 32;
 const warmup_s = 3;
 const measured_s = 10;
 const goal_ms = 50;
-/** The maximum number of calls in flight. If the rate needs more, the service cannot keep up with the rate. */
+/** The maximum number of in-flight calls. If the rate needs more, the service cannot keep up. */
 const open_max = 10_000;
 
 const now = () => performance.timeOrigin + performance.now();
 
-/** Sends every message when it is due. Returns the largest delay of this process and the answer times, in ms. */
+/** Sends each message when it is due. Returns the largest delay of this process and the answer times, all in ms. */
 async function sayAll(hooks: WebhookBots, rate: number, count: number, signal: AbortSignal) {
   const began = now() + 100;
   const answers: number[] = [];
@@ -61,7 +64,7 @@ async function warmUp(hooks: WebhookBots): Promise<void> {
   await hooks.books(warmup_updates, false);
 }
 
-/** The CPU time of the processes involved, in seconds. */
+/** The CPU time of each process in the path of a delivery, in seconds. */
 const costs = ({ front, parts }: Service, worker: number, receiver: number) => ({
   worker: cpuSeconds(worker),
   Redis: cpuSeconds(parts.redis),
@@ -77,7 +80,7 @@ export const latency: Measurement = {
   async run(service, _, { rate }): Promise<Finding[]> {
     const hooks = await makeWebhookBots(service, 'timed');
     const worker = await service.startWorker();
-    // Pins no process to a core of its own, because every process contributes to the latency.
+    // No process gets a core for itself, because every process contributes to the latency.
     service.unpin([worker, hooks.receiver]);
     try {
       await hooks.set(true, true);

@@ -1,8 +1,8 @@
 /**
  * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
- * duplicates and order are checked after the round, so that the receiver costs little. A round may begin with a
- * barrier: the receiver sends no answer until requests have arrived on a given number of connections. Because of the
- * barrier, every sender of the bench uses the same number of connections.
+ * duplicates and order are checked after the round, so that receiving costs little. A round may begin with a barrier:
+ * no request is answered until requests have arrived on a given number of connections. The barrier makes every sender
+ * use the same number of connections.
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -14,32 +14,38 @@ export interface Expected {
   /** The measured part begins after `from` requests and ends after `until` requests. */
   readonly from: number;
   readonly until: number;
-  /** The receiver answers its first request only when requests have arrived on this many connections. */
+  /** The barrier: no request is answered until requests have arrived on this many connections. */
   readonly connections: number;
 }
 
 export interface ReceiverTask {
   readonly certificate: Certificate;
-  /** The key that signs `X-Service-Signature`. */
+  /** The secret with which `X-Service-Signature` is made. */
   readonly secretToken: string;
 }
 
-/** The record of a round. The text of each update begins with its number and its due time (Unix time in ms). */
+/**
+ * What the receiver recorded in a round. The text of each update begins with its sequence number and its due time (Unix
+ * time in ms).
+ */
 export interface Books {
   readonly kind: 'books';
   readonly arrived: number;
   readonly distinct: number;
   readonly wrongSignatures: number;
-  /** The updates that arrived after a later update of the same chat. */
+  /** How many updates arrived after a later update of the same chat. */
   readonly disordered: number;
   readonly rate: number;
   readonly connections: number;
   /**
-   * For each update, by its number, how many ms passed between its due time and its arrival. NaN for an update that did
-   * not arrive.
+   * The time in ms from the due time of each update to its arrival. The index is the sequence number. NaN for an update
+   * that did not arrive.
    */
   readonly latencies: readonly number[];
-  /** The path and the body of each received request, in the order of the numbers. The requests are later sent again. */
+  /**
+   * The path and the body of each received request, in the order of the sequence numbers. The baseline senders send
+   * these requests again.
+   */
   readonly requests?: readonly (readonly [path: string, body: string])[];
 }
 
@@ -56,7 +62,7 @@ interface Arrival {
   readonly body: Buffer;
 }
 
-/** At most this many unexpected requests are stored. */
+/** How many unexpected requests are stored. */
 const excess = 1_000;
 const head_bytes_max = 16_384;
 const ok = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -64,7 +70,7 @@ const nothing = Buffer.alloc(0);
 
 let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0, connections: 0 };
 let arrivals: Arrival[] = [];
-/** The connections whose first request waits for the barrier. Null after the barrier has opened. */
+/** The connections whose first request is not answered yet. Null after the barrier has opened. */
 let held: TLSSocket[] | null = null;
 
 const say = (word: ReceiverWord) => void process.send?.(word);
@@ -86,7 +92,7 @@ function answer(socket: TLSSocket): void {
   held = null;
 }
 
-/** Reads requests from one connection. Closes a connection that sends anything else. */
+/** Reads webhook requests from one connection. Closes a connection that sends anything else. */
 function receive(socket: TLSSocket): void {
   let rest: Buffer = nothing;
   socket.setNoDelay(true);

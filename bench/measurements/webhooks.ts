@@ -1,9 +1,9 @@
 /**
- * P3: measures webhook deliveries per second, compared with one BullMQ job per delivery and with undici alone. The
- * service and its two floors alternate. Each sends the same requests over the same number of connections, from one
- * process on the same core to the same receiver. The receiver sends no answer until all connections are open, because
- * otherwise the service would open fewer connections than the floors. Updates are created in advance. The measured part
- * of a round begins when half of the requests have arrived, and ends shortly before the last request.
+ * For goal P3: measures webhook deliveries per second, compared with one BullMQ job per delivery and with undici alone.
+ * The three senders alternate. Each sends the same requests over the same number of connections, from one process on
+ * the same core to the same receiver. The receiver answers only after all connections are open. Otherwise the service
+ * would open fewer connections than the others. Updates are created in advance. The measured part of a round begins
+ * when half of the requests have arrived, and ends shortly before the last request.
  */
 
 import { once } from 'node:events';
@@ -23,21 +23,21 @@ type Side = 'service' | WebhookFloorTask['kind'];
 
 interface Turn {
   readonly rate: number;
-  /** The CPU time per delivery in µs, of the sending process and of Redis. */
+  /** The CPU time of the sending process per delivery, in µs. */
   readonly cpu: number;
   readonly redis: number;
   readonly connections: number;
 }
 
 /**
- * The numbers of connections that are measured: a small number, as in a normal installation, and the largest number
- * that the bots allow.
+ * How many connections are measured: a small number, as in a normal installation, and the largest number that the bots
+ * allow.
  */
 const connection_counts = [2 * bots, 40 * bots];
 
 const named: Record<Side, string> = { service: 'the service', jobs: 'one job each', bare: 'undici alone' };
 
-/** The number of people who write in parallel while a round is prepared. */
+/** How many people write in parallel while a round is prepared. */
 const width = 32;
 
 interface Round {
@@ -132,7 +132,7 @@ function findingOf(
   connections: number,
 ): Finding {
   const goal = goals[floor];
-  // Only the job library uses Redis. The comparison with undici alone leaves Redis out.
+  // Only BullMQ uses Redis. The comparison with undici alone therefore leaves out the CPU time of Redis.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -148,13 +148,13 @@ function findingOf(
     what: `webhook deliveries of ${bots} bots over ${connections} connections, compared with ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
     goal: goal.rate === goal.cpu ? `${goal.rate} ×` : `${goal.rate} × by rate, ${goal.cpu} × by CPU time`,
-    // Both ratios (rate and CPU time) must meet their goals. A slow receiver makes the two rates equal, and a busy
-    // machine makes the two rates differ.
+    // Both ratios must meet their goals: rate and CPU time. A slow receiver makes the rates equal, and a busy machine
+    // makes them differ.
     met: byRate >= goal.rate && (Number.isNaN(byCpu) || byCpu >= goal.cpu),
   };
 }
 
-/** The key contains the number of connections, because the cost of a delivery depends on this number. */
+/** Returns the cost of a delivery. The cost depends on the number of connections, so the key contains this number. */
 function costOf(turns: readonly Turn[], which: 'cpu' | 'redis', whose: string, connections: number): Finding {
   const us = median(turns.map((turn) => turn[which]));
   return {
@@ -178,7 +178,7 @@ export const webhooks: Measurement = {
     async function measure(connections: number): Promise<Record<Side, Turn[]>> {
       const round: Round = { service, watch, hooks, count, connections };
       const turns: Record<Side, Turn[]> = { service: [], jobs: [], bare: [] };
-      // The first round is a warm-up of the service and both floors.
+      // Round 0 warms up all three senders.
       for (let i = 0; i <= rounds; i++) {
         const { turn, books } = await serviceTurn(round, worker.pid);
         const order = i % 2 === 0 ? (['jobs', 'bare'] as const) : (['bare', 'jobs'] as const);
@@ -192,14 +192,14 @@ export const webhooks: Measurement = {
     }
 
     try {
-      // Does not count the updates that are created when the chats are opened.
+      // Opening the chats creates updates. They are dropped, so that they are not counted.
       await hooks.set(true, true);
       await hooks.set(false, true);
       const findings: Finding[] = [];
       for (const connections of connection_counts) {
         const turns = await measure(connections);
         findings.push(findingOf(turns, 'jobs', connections), findingOf(turns, 'bare', connections));
-        // The capacity model uses the cost over 40 connections.
+        // The capacity model uses the cost measured with 40 connections.
         findings.push(
           costOf(turns.service, 'cpu', 'the worker', connections),
           costOf(turns.service, 'redis', 'Redis', connections),

@@ -1,6 +1,6 @@
 /**
- * Optionally measures telegram-test-api, a well-known emulator of the Telegram server for tests, in the same rounds.
- * One exact version is downloaded from the npm registry on demand, so the project does not depend on it.
+ * Optionally measures telegram-test-api, a well-known emulator of the Telegram server for tests, as a peer of the
+ * service. One exact version is downloaded from the npm registry on demand. The project does not depend on it.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -66,7 +66,7 @@ export interface Peer {
   side(scenario: string): NamedSide[];
 }
 
-/** Downloads the peer and starts it on the core of the measured server. */
+/** Downloads telegram-test-api and starts it on the core on which the service is measured. */
 export async function startPeer(service: Service, progress: (line: string) => void): Promise<Peer> {
   progress(`downloading ${name} ${version}`);
   await fetchPackage(service.signal);

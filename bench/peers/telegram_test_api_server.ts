@@ -1,6 +1,5 @@
 /**
- * Runs telegram-test-api in a separate process. The parent passes the folder of the package, and this process reports
- * its port.
+ * Runs telegram-test-api in a separate process. Gets the folder of the package from its parent and reports its port.
  */
 import { createRequire } from 'node:module';
 import { freePort } from '../../src/dev/processes.js';

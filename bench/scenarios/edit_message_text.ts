@@ -1,4 +1,6 @@
-/** P2: measures `editMessageText` of many messages, compared with the same script on a bare server. */
+/**
+ * For goal P2: measures `editMessageText` on many messages, compared with a minimal server that calls the same script.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../src/limits.js';
@@ -17,8 +19,7 @@ async function verifyEdits(
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // Waits a second, because the previous load may have edited the messages, and a message can be edited only once a
-  // second.
+  // A message can be edited only once a second, and the previous load may have edited these messages.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {

@@ -1,6 +1,6 @@
 /**
- * Measures `forwardMessages` with a hundred messages, compared with `forwardMessage` with one message. The result shows
- * how much a batch saves.
+ * Measures `forwardMessages` with a hundred messages, compared with `forwardMessage` with one. The result shows how
+ * much a batch saves.
  */
 
 import { limits } from '../../src/limits.js';
@@ -15,7 +15,7 @@ export const forwardMessages: Scenario = {
   proof: '',
   goal: null,
   versions: 0,
-  // Uses one connection. Each call writes a hundred messages, so the calls of further connections would only queue.
+  // Each call writes a hundred messages, so further connections would only queue.
   connectionsMax: 8,
   async prepare(service) {
     const pair = await makePair(service.front.baseUrl, service.adminToken, 'forward');

@@ -1,4 +1,4 @@
-/** P1: measures `getMe`, compared with a server that sends the same bytes without reading the request. */
+/** For goal P1: measures `getMe`, compared with a server that sends the same bytes without reading the request. */
 import { expect, makePair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
 import type { Target } from '../service/service.js';

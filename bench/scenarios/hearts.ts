@@ -1,4 +1,4 @@
-/** Defines a load that several scenarios use: reactions on posts. Checks that every reaction was counted once. */
+/** A load that several scenarios share: people react on posts. Checks that every reaction was counted exactly once. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
 import type { Person, Post } from '../service/population.js';
@@ -25,14 +25,14 @@ export const removeHeart = (target: Target, post: Post, { token }: Person) =>
 
 const heartsOf = ({ reactions }: Payload) => reactions.find((reaction) => reaction.emoji === heart);
 
-/** The posts of one channel, the people who react, and how many other reactions each post has. */
+/** The posts of one channel, the people who react, and the number of reactions that each post already has. */
 export interface Stage {
   readonly posts: readonly Post[];
   readonly people: readonly Person[];
   readonly others: number;
 }
 
-/** The load has one call per person and post. One pass sets all reactions, the next removes them. */
+/** The load makes one call per person and post. Each pass over them either sets all reactions or removes them. */
 export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): Side['series'] {
   const path = '/api/posts/{1}/reactions';
   const calls: Call[] = [
@@ -44,8 +44,8 @@ export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): S
 }
 
 /**
- * Removes the reactions that the load has set. Then sets and removes one reaction. Each answer and each count must be
- * correct.
+ * Removes the reactions that the load has set. Then sets and removes one reaction, and checks each answer and each
+ * count.
  */
 export async function verifyReactions(
   service: Service,

@@ -1,4 +1,4 @@
-/** Measures `sendMessage` while many bots have idle long polls, compared with `sendMessage` alone. */
+/** Measures `sendMessage` while many bots have idle long polls, compared with `sendMessage` without them. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
@@ -7,10 +7,10 @@ import { type Message, makeBots, makePeople, text } from '../service/population.
 import type { Service } from '../service/service.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** The timeout of the polls in seconds. No round of a measurement takes longer. */
+/** The timeout of the long polls, in seconds. It is longer than any round of a measurement. */
 const poll_s = 50;
 
-/** Opens one long poll per bot. The returned function aborts the polls, and throws if a poll had already ended. */
+/** Opens one long poll per bot. The returned function aborts the polls, and throws if one of them had already ended. */
 async function openPolls(
   { front, signal }: Service,
   tokens: readonly string[],

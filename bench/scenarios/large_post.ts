@@ -1,4 +1,4 @@
-/** P9: measures one more reaction on a post with very many reactions, compared with posts that have few. */
+/** For goal P9: measures one more reaction on a post with very many reactions, compared with posts that have few. */
 import { fillReactions, untilFlushed } from '../service/fill_reactions.js';
 import { makePeople, makePosts, type Person, type Post } from '../service/population.js';
 import type { RedisWatch } from '../service/redis_watch.js';
@@ -7,9 +7,9 @@ import { heart, reactionSeries, type Stage, verifyReactions } from './hearts.js'
 import type { Prepared, Scenario, Side } from './scenario.js';
 
 /**
- * The number of rows of each side. `rows` people react on the large post, or on the `posts` posts of the small case.
- * `rows` is small, so that the list of latest reactors never becomes empty when these reactions are removed. The
- * scenario must not measure how this list is refilled from Postgres.
+ * Each side makes `rows` reactions: `rows` people react once each on the large post, or a few people react on each of
+ * `posts` posts. `rows` is small, so that the list of latest reactors never becomes empty when these reactions are
+ * removed. The scenario must not measure how this list is refilled from Postgres.
  */
 const growing = { rows: 48, posts: 24, others: 10 };
 
@@ -27,7 +27,9 @@ function theLargePost(service: Service, watch: RedisWatch, count: number): Promi
   return made;
 }
 
-/** Compares the cost of one more reaction: on a post with very many reactions, and on posts with `others` reactions. */
+/**
+ * Compares one more reaction on a post with very many reactions with one more on posts that have `others` reactions.
+ */
 function largePostAgainst(others: number) {
   return async (...[service, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
     const people = await makePeople(service, `fan_${others}`, growing.rows);
@@ -56,14 +58,15 @@ export const largePost: Scenario = {
   proof: 'P9',
   goal: { growth: 1.2, of: 'both' },
   versions: 2,
-  // Removing a reaction that is not set changes nothing, so requests must stay in order. Few connections keep the
-  // order.
+  // Few connections keep the calls in order. Out of order, some would remove a reaction that is not set, which changes
+  // nothing.
   connectionsMax: 8,
   prepare: largePostAgainst(growing.others),
 };
 
 /**
- * The list of users of a post is full in the small case too, so the two cases differ only in the number of reactions.
+ * The list of a post's latest reactors is full in the small case too. The two cases differ only in the number of
+ * reactions.
  */
 export const largePostAlone: Scenario = {
   ...largePost,

@@ -1,4 +1,4 @@
-/** P8: measures the cost of `getMe` as the number of bots grows. Each call uses the next bot. */
+/** For goal P8: measures how the cost of `getMe` grows with the number of bots. Each call uses the next bot. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import { makeManyBots, makePeople, type Person } from '../service/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
@@ -19,7 +19,7 @@ export const manyBots: Scenario = {
       const { result } = await ask<{ result: { id: number } }>(target, `/bot${token}/getMe`);
       expect(result.id === id, `getMe of bot ${id} returned ${result.id}`);
     };
-    // The first call by each bot reads the bot from Postgres.
+    // Each bot's first call reads the bot from Postgres.
     await inParallel(bots.length, 32, (i) => check(bots[i] as (typeof bots)[number]));
     const side = (own: typeof bots): Side => ({
       target,

@@ -1,4 +1,4 @@
-/** P8: measures the cost of a send as the number of chats grows. */
+/** For goal P8: measures how the cost of a send grows with the number of chats. */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import { type Message, openManyChats, text } from '../service/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
@@ -20,7 +20,7 @@ export const manyChats: Scenario = {
       const { result } = await ask<{ result: Message }>(target, path, { body: { chat_id, text } });
       expect(result.chat.id === chat_id && result.text === text, 'sendMessage returned another chat');
     };
-    // The first message in each chat loads the chat into Redis.
+    // The first message of a chat loads the chat into Redis.
     await inParallel(chats.length, 48, (i) => send(chats[i]));
     const side = (ids: readonly number[]): Side => ({
       target,

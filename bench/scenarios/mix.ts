@@ -1,6 +1,7 @@
 /**
  * Measures a mix of calls like real traffic: mostly sends and edits by bots, some messages and reactions by people, and
- * some reads. `shares.ts` defines the shares. Each row names its call. Both load tools thus send the same requests.
+ * some reads. `shares.ts` defines the share of each call. Each row names its call, so that both load tools send the
+ * same requests.
  */
 import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
@@ -20,13 +21,13 @@ type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];
 const people_count = 20;
 /**
- * The number of rows per percent of share. One pass over the rows takes longer than a second, the minimum time between
- * two edits of one message.
+ * The number of rows per percent of share. One pass over all rows takes longer than a second, the minimum time between
+ * two edits of a message.
  */
 const per_share = 600;
 const heart = { emoji: '❤' };
 
-/** Shuffles the rows in the same way in each run. */
+/** Shuffles the rows. The order is the same in each run. */
 function shuffled<T>(values: readonly T[]): T[] {
   const mixed = [...values];
   let state = 1;
@@ -56,7 +57,8 @@ export const mix: Scenario = {
     );
     const method = `/bot${pair.bot.token}`;
     const sent = JSON.stringify(text);
-    // {2} is a person's id, {3} their token, {4} a message in their chat, {5} a post.
+    // The placeholders are columns of the row: {2} is a person's id, {3} that person's token, {4} a message in that
+    // person's chat with the bot, {5} a post.
     const calls: Record<Kind, Call> = {
       sendMessage: { verb: 'POST', path: `${method}/sendMessage`, body: `{"chat_id":{2},"text":${sent}}` },
       editMessageText: {
@@ -96,7 +98,7 @@ export const mix: Scenario = {
       }),
     );
     const forget = async () => {
-      // Confirms the updates, because unread updates would fill the bot's queue.
+      // Confirms the bot's updates. Unread updates would fill its queue.
       const [last] = await call<Array<{ update_id: number }>>(
         `${target.baseUrl}${method}/getUpdates?offset=-1`,
       );

@@ -1,6 +1,6 @@
 /**
- * Contains helpers for scenarios about messages in one chat. The helpers read the history of the chat, and name the
- * fields that must be equal on both sides.
+ * Helpers for scenarios about messages in one chat: they read the chat's history, and name the fields that must be
+ * equal on the service and on the comparison server.
  */
 import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../service/population.js';
@@ -16,7 +16,7 @@ export const historyOf = async (service: Service, { bot, user }: Pair, limit: nu
   return page.items;
 };
 
-/** The fields of a message that do not change from call to call. */
+/** Returns the fields of a message that are the same for every call. */
 export const shapeOf = ({ message_id: _, date: __, edit_date, text: ___, ...rest }: Message) => ({
   ...rest,
   edited: edit_date !== undefined,

@@ -1,4 +1,4 @@
-/** P2: measures replacing a pinned message, compared with the same script on a bare server. */
+/** For goal P2: measures replacing a pinned message, compared with a minimal server that calls the same script. */
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import type { Series } from '../../src/loadtest/series.js';
 import { type Message, makeMessages, makePeople, openChats, text } from '../service/population.js';
@@ -9,8 +9,8 @@ import { ask, type Scenario, type Side } from './scenario.js';
 const pinned = { chats: 10, messages: 50 };
 
 /**
- * Pins two messages in each chat, one after the other. Checks that the second message is pinned at the end, and
- * that the bot got updates of all pins.
+ * Pins two messages in each chat, one after the other. Checks that the second one is pinned at the end, and that the
+ * bot got an update about each pin.
  */
 async function verifyPins(
   service: Service,
@@ -31,7 +31,7 @@ async function verifyPins(
     const shown = chat.result.pinned_message?.message_id;
     expect(shown === ids.at(-1), `message ${ids.at(-1)} was pinned and ${shown} is shown`);
   }
-  // Confirms the updates that a bot gets about its own pins. Unread updates would fill the bot's queue and become dead
+  // Confirms the updates that the bot gets about its own pins. Unread updates would fill its queue and become dead
   // letters.
   const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
     service.front,
@@ -46,7 +46,7 @@ export const pinChatMessage: Scenario = {
   title: 'pinChatMessage, replacing the pinned message',
   proof: 'P2',
   goal: { share: 0.8 },
-  // How many versions a call assigns: one to the service message and one to the pin.
+  // The versions that one call assigns: one for the service message and one for the pin.
   versions: 2,
   timed: true,
   async prepare(service) {

@@ -1,4 +1,7 @@
-/** P2: measures setting and removing reactions on posts in Redis, compared with the same script on a bare server. */
+/**
+ * For goal P2: measures setting and removing reactions on hot posts, compared with a minimal server that calls the same
+ * script.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '../../src/loadtest/client.js';
 import { makePeople, makePosts, type Person, type Post } from '../service/population.js';

@@ -1,4 +1,4 @@
-/** Defines a scenario: two alternating sides and how they are compared. */
+/** Defines a scenario: a measured server and a baseline, which alternate, and how they are compared. */
 import { answerOf, type CallOptions, textOf } from '../../src/loadtest/client.js';
 import type { Series } from '../../src/loadtest/series.js';
 import type { RedisWatch } from '../service/redis_watch.js';
@@ -6,13 +6,13 @@ import type { Service, Target } from '../service/service.js';
 
 export interface Sizes {
   /**
-   * The number of messages that edits cycle through. Each message can be edited once a second, so this number is also
-   * the maximum measurable rate of edits per second.
+   * The number of messages that edits cycle through. Each message can be edited once a second, so this is also the
+   * highest measurable rate of edits per second.
    */
   readonly messages: number;
   /**
-   * The number of posts that reactions cycle through. There are twenty people. The number of posts times twenty must be
-   * much larger than the number of connections.
+   * The number of posts that twenty people react on. This number times twenty must be much larger than the number of
+   * connections.
    */
   readonly posts: number;
   readonly reactions: number;
@@ -20,7 +20,7 @@ export interface Sizes {
   readonly bots: number;
   readonly polls: number;
   readonly backlog: number;
-  /** The number of messages that searches read from. */
+  /** The number of messages in the database that is searched. */
   readonly searched: number;
   readonly entities: number;
   readonly deliveries: number;
@@ -30,16 +30,16 @@ export interface Sizes {
 export interface Side {
   readonly target: Target;
   readonly series: Series;
-  /** Runs before and after each load. Throws WrongAnswer unless the server answers correctly. */
+  /** Checks the server before and after each load. Throws WrongAnswer unless it answers correctly. */
   verify(): Promise<void>;
-  /** Starts background activity for the load, for instance idle polls. Returns the function that stops it. */
+  /** Starts background activity, for instance idle polls, before the load. Returns a function that stops it. */
   attend?(): Promise<() => Promise<void>>;
-  /** True for a server of another product, which does not use our Redis. */
+  /** True for another product's server, which does not use our Redis. */
   readonly foreign?: true;
 }
 
 export interface Prepared {
-  /** The baseline: the floor server, or the small case. */
+  /** The baseline: a minimal server, or the same call on little data. */
   readonly base?: Side;
   readonly subject: Side;
   readonly labels: readonly [base: string, subject: string];
@@ -48,21 +48,21 @@ export interface Prepared {
 export type Goal =
   | {
       readonly share: number;
-      /** The maximum CPU time of Redis per call, in microseconds. */
+      /** The maximum CPU time of Redis per call, in µs. */
       readonly redis_us?: number;
     }
-  /** The maximum CPU time per call on the measured side, as a multiple of the CPU time per call on the base side. */
+  /** The maximum CPU time per call of the measured side, as a multiple of the baseline's CPU time per call. */
   | { readonly growth: number; readonly of: 'server' | 'both' };
 
 export interface Scenario {
   readonly name: string;
   readonly title: string;
-  /** The number of the goal, such as P2. Empty if the scenario has no goal. */
+  /** The goal's number, such as P2. Empty if the scenario has no goal. */
   readonly proof: string;
   readonly goal: Goal | null;
   /**
-   * The number of versions that one call assigns. Redis counts the assigned versions. The count shows how many calls
-   * were applied. 0 skips this check.
+   * How many record versions one call assigns. Redis counts versions, and this count shows how many calls were applied.
+   * 0 skips this check.
    */
   readonly versions: number;
   /** The maximum number of connections. Set only if more connections would disturb the order of calls. */
@@ -71,7 +71,7 @@ export interface Scenario {
   prepare(service: Service, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }
 
-/** Returns a server's answer to a path. Throws WrongAnswer for a failure. */
+/** Calls a path and returns the server's result. Throws WrongAnswer for a failure. */
 export const ask = <T>(target: Target, path: string, options?: CallOptions): Promise<T> =>
   answerOf<T>(`${target.baseUrl}${path}`, options);
 

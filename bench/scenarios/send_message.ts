@@ -1,4 +1,4 @@
-/** P2: measures `sendMessage` into one chat, compared with the same script on a bare server. */
+/** For goal P2: measures `sendMessage` in one chat, compared with a minimal server that calls the same script. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
@@ -7,7 +7,9 @@ import type { Service, Target } from '../service/service.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
 import { ask, type Prepared, type Scenario, type Side } from './scenario.js';
 
-/** Sends a few messages one after another. The user's chat history must show them in order, unchanged. */
+/**
+ * Sends a few messages one after another. Checks that the user's history of the chat shows them in order and unchanged.
+ */
 async function verifySends(service: Service, target: Target, pair: Pair, path: string): Promise<void> {
   const { bot, user } = pair;
   const sent: Message[] = [];
@@ -83,7 +85,10 @@ export const sendMessage: Scenario = {
   prepare: sendAgainst('send'),
 };
 
-/** The difference between the two floor servers shows the cost of the checks, of request ids and of the journal. */
+/**
+ * Compares with a minimal server that checks nothing. The difference from the other comparison server is the cost of
+ * the checks, of request ids and of the journal.
+ */
 export const thinSend: Scenario = {
   name: 'sendMessage_thin',
   title: 'sendMessage, compared with a script of three commands',

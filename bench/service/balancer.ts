@@ -9,7 +9,7 @@ import { exitOf, freePort } from '../../src/dev/processes.js';
 export type BalancerKind = 'haproxy' | 'nginx';
 export const balancerKinds: readonly BalancerKind[] = ['haproxy', 'nginx'];
 
-/** Returns the path of a program from the system's package manager, or undefined if it is not installed. */
+/** Returns the path of an installed program, or undefined if it is not installed. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];
   return folders
@@ -28,8 +28,8 @@ export function findProgram(name: string): string | undefined {
 export interface BalancerOptions {
   readonly shipped: string;
   /**
-   * An empty folder, which the caller removes afterwards. nginx writes `petrel.log`, `petrel-error.log` and `start.log`
-   * into it.
+   * An empty folder that the caller later removes. nginx writes `petrel.log`, `petrel-error.log` and `start.log` into
+   * it.
    */
   readonly dir: string;
   readonly pem: string;

@@ -1,4 +1,4 @@
-/** The certificate of the bench's webhook receiver: self-signed for loopback, valid for one run. */
+/** Makes the certificate of the bench's webhook receiver: self-signed for loopback, valid for one run. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import forge from 'node-forge';
 

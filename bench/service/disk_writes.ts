@@ -1,11 +1,11 @@
-/** Reads how many bytes Redis and Postgres have written to disk, and the size of Postgres' data. */
+/** Reads how many bytes Redis and Postgres have written to disk, and how large the Postgres data are. */
 import { createPool } from '../../src/postgres/pool.js';
 import { asDatabase } from '../../src/postgres/sql.js';
 import type { RedisWatch } from './redis_watch.js';
 import type { Service } from './service.js';
 
 export interface DiskWrites {
-  /** The size of the append-only file. The file is never rewritten during a run. */
+  /** The size of the append-only file, in bytes. The file is never rewritten during a run. */
   readonly redis: number;
   readonly postgres: number;
   readonly stored: number;

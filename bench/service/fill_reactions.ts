@@ -1,4 +1,4 @@
-/** Adds many reactions to a post quickly, by calling the reaction script directly for made-up people. */
+/** Quickly adds many reactions to a post, by calling the reaction script directly for made-up people. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inParallel } from '../../src/loadtest/client.js';
@@ -8,13 +8,13 @@ import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { postKeys } from '../../src/store/core/script_keys.js';
 import type { RedisWatch } from './redis_watch.js';
 
-/** The first id of made-up people. No real person has such an id. */
+/** The first user id of the made-up people. No real person has such a high id. */
 const strangersFrom = 5_000_000_000;
 const width = 128;
 
 /**
- * Adds reactions of `count` made-up people. The result is the same as if real people had reacted. In a public channel
- * anyone may react, and the script reads no record of a person.
+ * Adds reactions of `count` made-up people to a post. The result is the same as if real people had reacted, because in
+ * a public channel anyone may react and the script reads no record of the person.
  */
 export async function fillReactions(
   { connection, keys }: RedisWatch,

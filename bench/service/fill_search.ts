@@ -1,12 +1,12 @@
 /**
- * Fills Postgres with many messages for the measurement of searches. Writes rows as the flusher writes them, but
- * without Redis and without calls.
+ * Fills Postgres with many messages for the search measurement. Writes rows in the flusher's format, but without Redis
+ * and without calls.
  */
 import type pg from 'pg';
 import { openSession } from '../../src/postgres/session.js';
 import type { Person } from './population.js';
 
-/** Each of the first chats has a tenth of the messages. The sizes of all other chats follow a power law. */
+/** This many chats have a tenth of the messages each. The sizes of the other chats follow a power law. */
 export const large_chats = 3;
 const words_per_language = 20_000;
 const sentences = 200_000;
@@ -15,7 +15,7 @@ const partitions = 12;
 const partition_days = 30;
 const day_s = 86_400;
 
-/** The consonants and vowels of each language. A consonant and a vowel form a syllable, and syllables form words. */
+/** Consonants and vowels of each language. A consonant and a vowel form a syllable, and syllables form words. */
 const languages: readonly (readonly [string, string])[] = [
   ['b c d f g h l m n p r s t v st tr', 'a e i o u ea ou'],
   ['б в г д ж з к л м н п р с т ш ст', 'а е и о у ы я'],
@@ -23,7 +23,7 @@ const languages: readonly (readonly [string, string])[] = [
   ['բ գ դ զ լ կ հ մ ն պ ռ ս տ ր շ ծ', 'ա ե ի ո ու է օ'],
 ];
 
-/** Returns the same numbers from 0 to 1 in each run. */
+/** Returns a generator of pseudorandom numbers from 0 to 1. The sequence is the same in each run. */
 function numbers(): () => number {
   let state = 12_345;
   return () => {
@@ -32,7 +32,10 @@ function numbers(): () => number {
   };
 }
 
-/** Returns a word. Frequent words are short: the word is its rank, written as a number with syllables as digits. */
+/**
+ * Returns the word with this rank of frequency. The word is the rank written as a number, with syllables as digits, so
+ * that frequent words are short.
+ */
 export function wordOf(language: number, rank: number): string {
   const [consonants, vowels] = (languages[language] as (typeof languages)[number]).map((each) =>
     each.split(' '),
@@ -45,7 +48,7 @@ export function wordOf(language: number, rank: number): string {
   return word;
 }
 
-/** Creates sentences. As in natural texts, the frequency of a word is inversely proportional to its rank. */
+/** Generates sentences. As in natural texts, a word's frequency is inversely proportional to its rank. */
 function* batchesOfSentences(size: number) {
   const random = numbers();
   for (let from = 0; from < sentences; from += size)
@@ -70,8 +73,8 @@ function sizesOf(messages: number, chats: number): number[] {
 }
 
 /**
- * A record in the format of `packMessage`: a text message of a group. SQL builds the records faster than a program
- * could.
+ * An SQL expression for a text message of a group, in the format of `packMessage`. SQL builds the records faster than a
+ * program could.
  */
 const record = `
   '\\x9901ce00000001ce'::bytea || int4send(date) || '\\x00ce'::bytea || int4send(sender::int) || '\\x0100cd'::bytea
@@ -80,8 +83,8 @@ const record = `
   || '\\xa16ea5416c696365'::bytea`;
 
 /**
- * The rows of one partition in the order of their dates, so that the rows of a chat are spread over the table. Each
- * text ends with the number of the message. No other message of the chat has this number.
+ * Inserts the rows of one partition in the order of their dates. The rows of a chat are thus spread over the table.
+ * Each text ends with the number of the message, which is unique in its chat.
  */
 const fillPartition = `
   insert into messages (chat_id, user_id, message_id, version, day, record)
@@ -101,7 +104,7 @@ const fillPartition = `
     join search_sentences a on a.id = p.first
     join search_sentences b on b.id = p.second) t`;
 
-/** Replaces the empty partition of past days with partitions of 30 days, as with MESSAGE_DAYS=300. */
+/** Replaces the empty partition for past days with partitions of 30 days, as MESSAGE_DAYS=300 would. */
 async function dividePast(session: pg.Client): Promise<number> {
   const { rows } = await session.query(
     `select relname as name from pg_class where relname like 'messages\\_until\\_%' and relkind = 'r'`,
@@ -141,12 +144,12 @@ async function makeChats(session: pg.Client, owner: Person, sizes: readonly numb
 }
 
 export interface SearchedChats {
-  /** The ids of the chats, in the order of their sizes. */
+  /** The chat ids, ordered by the size of the chat. */
   readonly ids: readonly number[];
   readonly sizes: readonly number[];
 }
 
-/** Writes the messages. A million messages take about a minute. */
+/** Inserts the messages. A million messages take about a minute. */
 export async function fillSearch(
   databaseUrl: string,
   owner: Person,
@@ -181,7 +184,7 @@ export async function fillSearch(
   }
 }
 
-/** Makes each of these people a member of these chats. */
+/** Makes each of the given people a member of each of the given chats. */
 export async function joinSearched(
   databaseUrl: string,
   people: readonly Person[],

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'undici';
 
-/** Collects all garbage of the process whose inspector listens at this port of 127.0.0.1. */
+/** Collects all garbage of the process whose inspector listens on this port of 127.0.0.1. */
 export async function collectGarbage(port: number): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${port}/json/list`);
   const [target] = (await answer.json()) as Array<{ readonly webSocketDebuggerUrl: string }>;

@@ -1,21 +1,24 @@
-/** Reads Redis' MONITOR stream on a connection of its own. */
+/** Reads Redis' MONITOR stream over a separate connection. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
 export interface MonitoredCommand {
-  /** The address of the client, or `lua` for a command inside a script. Such commands follow the call to the script. */
+  /**
+   * The client's address, or `lua` for a command inside a script. Commands inside a script follow the call of the
+   * script.
+   */
   readonly source: string;
-  /** The name of the command in lower case. */
+  /** The command name in lower case. */
   readonly command: string;
-  /** The arguments as MONITOR prints them: quoted, separated by spaces. */
+  /** The arguments as MONITOR prints them: quoted and separated by spaces. */
   readonly args: string;
 }
 
 const line = /^\+[\d.]+ \[\d+ (\S+)\] "([^"]*)" ?(.*)$/;
 
 /**
- * Reads the lines without a client library. A library may mistake the first monitored lines for the answer to a
- * command.
+ * Reads the stream without a client library, because a library may take the first monitored commands for the answer to
+ * its own command.
  */
 export async function openMonitor(
   url: string,
@@ -35,7 +38,7 @@ export async function openMonitor(
       rest = lines.pop() ?? '';
       for (const each of lines) {
         if (each.startsWith('-')) reject(new Error(each.slice(1)));
-        // Skips two answers of Redis: first the answer to the password, then the answer to MONITOR.
+        // Redis first answers the password and MONITOR with `+OK` each. The monitored commands follow.
         if (each === '+OK' && ++answered === 2) resolve();
         const [, source, command, args] = line.exec(each) ?? [];
         if (source && command) hear({ source, command: command.toLowerCase(), args: args ?? '' });

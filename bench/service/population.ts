@@ -29,7 +29,7 @@ export interface Post {
 export const text =
   'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 
-/** The number of parallel calls while a run is set up. */
+/** How many calls run in parallel while a run is set up. */
 const width = 16;
 
 export function makePeople({ front, adminToken }: Service, name: string, count: number): Promise<Person[]> {
@@ -50,8 +50,8 @@ export async function openChats({ front }: Service, { bot }: Pair, people: reado
 }
 
 /**
- * Creates people directly in the database. They have no tokens, and each of them has a chat with the bot. Returns the
- * ids of the people in random order.
+ * Creates people directly in the database. They have no tokens. Each of them has a chat with the bot. Returns their ids
+ * in random order.
  */
 export async function openManyChats(
   { databaseUrl }: Service,
@@ -72,8 +72,8 @@ export async function openManyChats(
 }
 
 /**
- * Sends messages from a bot into a direct chat: one message, then copies of it, a hundred per call. Each copy is stored
- * as a separate message. Returns the ids of all messages.
+ * Sends one message from a bot into a direct chat, and then copies of it, a hundred per call. Each copy is stored as a
+ * separate message. Returns the ids of all messages.
  */
 export async function makeMessages(
   { front }: Service,

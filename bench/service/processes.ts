@@ -1,13 +1,13 @@
 /**
- * Manages the processes of a benchmark run: pins them to cores and measures their CPU time. Also starts the programs
- * that run for a single round.
+ * Manages the processes of a benchmark run: pins them to cores, measures their CPU time, and starts programs that run
+ * for a single round.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 /**
- * The measured server has the first core alone. The load generator, Redis, Postgres and the flusher share the second
+ * The measured server has this core to itself. The load generator, Redis, Postgres and the flusher share the second
  * core.
  */
 export const serverCore = 0;
@@ -51,8 +51,8 @@ const seconds = (ticks: number) => {
 };
 
 /**
- * Returns the fields of /proc/<pid>/stat that follow the process name, beginning with the state. The name may contain
- * spaces. The result is empty when the process has ended.
+ * Returns the fields of /proc/<pid>/stat that follow the process name, which may contain spaces. The first of them is
+ * the state. Empty when the process has ended.
  */
 function statOf(pid: number | 'self'): readonly string[] {
   try {
@@ -67,7 +67,7 @@ const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const own = (stat: readonly string[]) => Number(stat[11] ?? 0) + Number(stat[12] ?? 0);
 const ofEnded = (stat: readonly string[]) => Number(stat[13] ?? 0) + Number(stat[14] ?? 0);
 
-/** The CPU time of a process so far in seconds, for all threads, user and system. NaN without /proc. */
+/** The CPU time of a process since its start in seconds, over all threads, user and system. NaN without /proc. */
 export const cpuSeconds = (pid: number): number => (onLinux ? seconds(own(statOf(pid))) : Number.NaN);
 
 function treeOf(pid: number): number[] {
@@ -95,10 +95,10 @@ export function cpuSecondsOfTree(pid: number): number {
 /** The CPU time of all ended children of this process, in seconds. */
 export const cpuSecondsOfEnded = (): number => (onLinux ? seconds(ofEnded(statOf('self'))) : Number.NaN);
 
-/** The CPU time of all processes of the machine so far, in seconds. NaN without /proc. */
+/** The CPU time that all processes of the machine have used, in seconds. NaN without /proc. */
 export function cpuSecondsOfMachine(): number {
   if (!onLinux) return Number.NaN;
-  // The columns are user, nice, system, idle, iowait, irq, softirq and steal.
+  // The columns of /proc/stat are user, nice, system, idle, iowait, irq, softirq and steal.
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = (
     /^cpu +([\d ]+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
   )
@@ -121,8 +121,8 @@ export function residentBytes(pid: number): number {
 }
 
 /**
- * Runs a program on the load's core and returns its output. If the program fails, throws an error with the end of the
- * program's error output.
+ * Runs a program on the load generator's core and returns its output. If the program fails, throws an error with the
+ * end of its stderr.
  */
 export function runForOutput(
   program: string,

@@ -1,6 +1,6 @@
 /**
- * Makes CPU profiles of a front. With `--profile`, the front loads this module. SIGUSR2 starts a profile, and the next
- * SIGUSR2 writes the profile to a numbered file. The parent sets the name of the profile in the environment.
+ * Takes CPU profiles of a front, which loads this module with `--profile`. SIGUSR2 starts a profile, and the next
+ * SIGUSR2 writes it to a numbered file. The parent process sets the file name in the environment.
  */
 import { writeFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';

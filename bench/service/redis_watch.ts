@@ -3,31 +3,31 @@ import { RedisConnection } from '../../src/redis/connection.js';
 import { type Keys, makeKeys } from '../../src/store/core/keys.js';
 
 export interface RedisCost {
-  /** The user and system time of the whole server, in seconds. */
+  /** The user and system CPU time of the Redis server, in seconds. */
   readonly cpuSeconds: number;
-  /** The EVALSHA calls by all clients, including the flusher. */
+  /** The number of EVALSHA calls by all clients, including the flusher. */
   readonly scripts: number;
-  /** The commands of all clients, including those inside scripts. */
+  /** The number of commands by all clients, including commands inside scripts. */
   readonly commands: number;
 }
 
 export interface RedisWatch {
   cost(): Promise<RedisCost>;
-  /** The number of journal entries that Postgres does not have yet, over all partitions. */
+  /** The number of journal entries in all partitions that Postgres does not have yet. */
   journalLength(): Promise<number>;
   /**
-   * The number of versions assigned so far, over all partitions. Each change of a record increments its partition's
+   * The number of versions that all partitions have assigned. Each change of a record increments its partition's
    * version counter.
    */
   versions(): Promise<number>;
   /**
-   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts.
-   * Leaves out the logs of changes too, because they exist only for seconds or minutes.
+   * The bytes of all keys, expiry entries and hash tables. Leaves out client buffers, the append-only file and scripts,
+   * and also the change logs, which exist only for seconds or minutes.
    */
   dataBytes(): Promise<number>;
   /**
-   * Deletes the remembered request ids. Until they expire after a minute, they would count as data. Returns the number
-   * of deleted ids.
+   * Deletes the remembered request ids. They expire only after a minute and would count as data until then. Returns how
+   * many were deleted.
    */
   forgetRequests(): Promise<number>;
   readonly client: RedisConnection['client'];
@@ -55,7 +55,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
   const connection = new RedisConnection({ url, name: 'bench' });
   await connection.ready(10_000);
   const { client } = connection;
-  // Disables rewrites of the append-only file, because a rewrite would add CPU time to some of the compared runs only.
+  // Disables rewrites of the append-only file. A rewrite would add CPU time to only some of the compared rounds.
   await client.config('SET', 'auto-aof-rewrite-percentage', '0');
   const keys = makeKeys(partitions);
   const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);
@@ -81,7 +81,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
     },
     async dataBytes() {
-      // Scans all keys, because Redis keeps some expired keys in memory until a command finds them. Asks for small
+      // Scans all keys, because Redis keeps some expired keys in memory until a command accesses them. Asks for small
       // replies, because MEMORY STATS could count the buffer of a large reply as data.
       let logs = 0;
       for (let cursor = '0'; ; ) {

@@ -1,4 +1,4 @@
-/** A private service for one run: Redis, Postgres, one front and one flusher. */
+/** Runs a private service for one benchmark run: Redis, Postgres, one front and one flusher. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ export interface Service {
   readonly adminToken: string;
   readonly secrets: Secrets;
   readonly partitions: number;
-  /** The folder that is removed at the end. */
+  /** The folder of all files of the run. It is removed at the end. */
   readonly dir: string;
   readonly signal: AbortSignal;
   /** The process ids of all processes except the fronts. */
@@ -38,21 +38,19 @@ export interface Service {
     readonly redis: number;
     readonly flush: number;
     readonly postgres: number;
-    /** The numbers of the additional databases. The flushed data are divided among all databases. */
+    /** The process ids of the additional databases. The flushed data are divided among all databases. */
     readonly databases: readonly number[];
   };
-  /**
-   * Lets every process of the run, and `others`, run on every core. Measurements that involve all processes need this.
-   */
+  /** Lets every process of the run and of `others` use every core. Measurements of all processes together need this. */
   unpin(others?: ReadonlyArray<{ readonly pid: number }>): void;
-  /** Binds every process to its original core again. */
+  /** Pins every process to its original core again. */
   repin(): void;
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
   startFloor(setup: FloorSetup): Promise<Target>;
-  /** Starts another program of the bench, passes the program its task, and waits for the program's first message. */
+  /** Starts another program of the bench, sends it its task, and waits for its first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
-  /** Starts or stops a CPU profile of the front, a worker or the flusher. Does nothing when profiles are off. */
+  /** Starts or stops a CPU profile of the front, of a worker or of the flusher. Does nothing when profiles are off. */
   profile(pid: number): void;
   stop(): Promise<void>;
 }
@@ -68,16 +66,19 @@ export interface ServiceOptions {
   readonly partitions: number;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
-  /** The folder for CPU profiles of the front. If absent, no profiles are taken. */
+  /** The folder for CPU profiles of the front. If undefined, no profiles are taken. */
   readonly profile: string | undefined;
-  /** The number of additional databases. The flushed data are divided among all databases. The default is 0. */
+  /** The number of additional databases, 0 by default. The flushed data are divided among all databases. */
   readonly databases?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** The limit is so high that no run fills the journal. A run must measure the flusher's lag instead of failing. */
+/**
+ * The limit of entries in the journal. It is so high that no run reaches it: a run must measure the flusher's lag, not
+ * fail.
+ */
 const journal_high_water = 10_000_000;
-/** The built program. This module runs from a folder beside it. */
+/** The built program. This module runs from a sibling folder of it. */
 const main = fileURLToPath(new URL('../../main.js', import.meta.url));
 
 const stopSignals = [
@@ -108,7 +109,7 @@ async function startProgram<Word>(
   return { child, pid: child.pid as number, first: outcome.word, stop };
 }
 
-/** Removes the settings of a service that may be configured in this environment. */
+/** Removes the settings of any service from the environment. */
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
@@ -126,7 +127,7 @@ async function together<T extends readonly unknown[]>(
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { say, signal } = options;
   const dir = mkdtempSync(join(tmpdir(), 'petrel-bench-'));
-  // Lets other users enter the folder, because PostgreSQL may run as another user.
+  // Lets other users enter the folder, because Postgres may run as another user.
   chmodSync(dir, 0o711);
   const stops: Array<() => Promise<void>> = [() => rm(dir, { recursive: true, force: true })];
   const stop = async () => {
