@@ -113,7 +113,7 @@ local function text(pieces, row)
   return table.concat(out)
 end
 function request()
-  -- wrk calls `request` once before the load and discards the result.
+  -- wrk calls this function once before the load and discards the result.
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end

@@ -1,7 +1,7 @@
 /**
- * Builds `dist/` from a checkout. The build contains the program bundled into few files for a fast start, the program
- * with one file per module for tests and the bench, and the bench itself. Until this script knows that the compiler is
- * installed, it imports only Node's own modules.
+ * Builds `dist/` from a checkout. `dist/` contains three things: the program bundled into few files for a fast start,
+ * the program with one file per module for tests and the bench, and the bench itself. At first this script imports only
+ * Node's own modules, because the compiler may not be installed.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -24,15 +24,15 @@ const source = join(root, 'src');
 /** The file that starts the program. */
 export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
-// This folder is separate from `dist/loadtest`, which `petrel bench` uses and which is part of every build.
+// The built bench. It is separate from `dist/loadtest`, the part of the program that `petrel bench` uses.
 const benchDist = join(dist, 'measure');
-/** The programs of the bench, by the names that the launcher uses. */
+/** The programs of the bench, by their role name in the launcher. */
 export const benchPrograms = {
   measure: join(benchDist, 'run.js'),
   compare: join(benchDist, 'compare.js'),
 };
 
-/** Returns every file below a folder. The list is sorted, so that two runs see the same list. */
+/** Returns every file below a folder, sorted, so that the result does not depend on the file system. */
 function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
@@ -40,7 +40,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** Returns a hash of the contents of files. File times are not used, because checkouts and images change them. */
+/** Returns a hash of file contents. Ignores file times, because checkouts and container images change them. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
   for (const file of [fileURLToPath(import.meta.url), ...files])
@@ -75,13 +75,13 @@ async function transpile(compiler, files, target, options) {
   }).catch(() => {
     throw new Refusal('the build failed: see the errors above');
   });
-  // Ends the compiler, because it is a separate process and would keep running.
+  // The compiler is a separate process that would keep running.
   await stop();
 }
 
 /**
- * The packages that are bundled, because they have hundreds of small files. Otherwise a role would spend most of its
- * start on reading these files.
+ * The packages that are bundled. Each has hundreds of small files, and a process would spend most of its start on
+ * reading them.
  */
 const bundled = [
   'bullmq',
@@ -95,10 +95,10 @@ const bundled = [
   'undici',
   'zod',
 ];
-/** The optional compiled add-ons of these packages. */
+/** Optional compiled add-ons of the bundled packages. */
 const optional = ['msgpackr-extract', 'pg-native'];
 
-/** Bundles the program and the packages in `bundled` into few files. All other packages stay in node_modules. */
+/** Bundles the program and the packages in `bundled` into few files. Other packages stay in node_modules. */
 function bundle(compiler, target) {
   const packageOf = (path) =>
     path
@@ -115,7 +115,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // Some modules use import.meta.url. Each such module gets the path that it would have without bundling.
+      // Some modules use import.meta.url. Gives them the path that they would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;
@@ -125,21 +125,21 @@ function bundle(compiler, target) {
   };
   return transpile(compiler, [join(source, 'main.ts')], target, {
     bundle: true,
-    // Dynamic imports become separate files that are loaded on demand.
+    // Dynamic imports become separate files, which are loaded on demand.
     splitting: true,
     chunkNames: 'main-[hash]',
     outbase: source,
     plugins: [program],
-    // The bundle is an ES module. This line defines `require` for the CommonJS code in it.
+    // The bundle is an ES module. The banner defines `require` for the CommonJS code in it.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);",
     },
   });
 }
 
-/** The browser part of the web application. This part is bundled separately. */
+/** The browser code of the web application, which is bundled separately. */
 const client = join(source, 'web', 'client');
-/** The build scripts and documents from which the pages are built, without the client. */
+/** The build scripts and documents that the pages are built from. The browser code is not included. */
 const pageSources = () => [
   ...['web.mjs', 'docs.mjs', 'emoji.mjs']
     .map((name) => join(root, 'infra', 'build', name))
@@ -179,7 +179,7 @@ async function compile(compiler, all, target) {
   const pages = all.filter(isClient);
   if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);
-  // The files that the program reads at run time: SQL migrations, pages.
+  // Copies the files that the program reads at run time, for instance SQL migrations and pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));
     mkdirSync(dirname(copy), { recursive: true });
@@ -188,7 +188,7 @@ async function compile(compiler, all, target) {
 }
 
 /**
- * Builds the bench beside the program. At any depth, imports of `../../src/…` become `../../…`. All other imports stay
+ * Builds the bench beside the program. Imports of `../../src/…`, at any depth, become `../../…`. Other imports stay
  * unchanged.
  */
 function compileBench(compiler, files, target) {
@@ -205,8 +205,9 @@ function compileBench(compiler, files, target) {
 }
 
 /**
- * Updates a build if needed. Builds to a temporary folder and renames it when complete. If two launches race, the
- * second launch finds the finished build. The second launch does not touch files that the first launch may be loading.
+ * Updates a build if needed. Builds into a temporary folder, which is renamed when the build is complete. If two
+ * launches build at the same time, the one that ends later keeps the other's build, because the other may already be
+ * loading files from it.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();
@@ -244,8 +245,8 @@ export function ensureBuild() {
 }
 
 /**
- * Builds the bench into dist/. The bench is never older than the program, because a new build of the program removes
- * the bench.
+ * Builds the bench into dist/ if needed. A new build of the program removes the bench, so the bench is never older than
+ * the program.
  */
 export const ensureBench = () =>
   ensureBuilt({

@@ -11,7 +11,7 @@ export const modules = join(root, 'node_modules');
 
 export const say = (line) => process.stdout.write(`${line}\n`);
 
-/** An expected failure, shown without a stack. */
+/** An expected failure. It is shown without a stack. */
 export class Refusal extends Error {}
 
 export const readIfThere = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
@@ -25,7 +25,7 @@ function alive(pid) {
   }
 }
 
-/** Runs `work` under a lock that all launches of this checkout share. Removes the lock of a dead process. */
+/** Runs `work` while holding a lock that all launches of this checkout share. Takes over the lock of a dead process. */
 export async function alone(lock, work) {
   for (let waited = 0; ; waited += 50) {
     try {
@@ -34,7 +34,7 @@ export async function alone(lock, work) {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
       const holder = Number(readIfThere(lock));
-      // Either a process is writing this empty lock file at the moment, or the process was killed while writing it.
+      // An empty lock file means that a process is just writing it, or was killed before it could.
       if (holder ? !alive(holder) : waited > 1_000) rmSync(lock, { force: true });
       else if (waited === 1_000) say('Another launch is using this folder: waiting for it');
       await sleep(50);

@@ -1,13 +1,10 @@
-/**
- * Lists the client libraries with which the tests run a bot. Also generates the tables about the Bot API in the
- * documents.
- */
+/** Lists the client libraries with which the tests run a bot, and generates the documents' tables about the Bot API. */
 import { existsSync, readFileSync } from 'node:fs';
 import { table } from './markdown_tables.mjs';
 
 const installed = (path) => readFileSync(new URL(`../../node_modules/${path}`, import.meta.url), 'utf8');
 
-/** The folders of npm libraries in `node_modules`. Two major versions of one library are installed. */
+/** The folders of the npm libraries in `node_modules`. One library is installed in two major versions. */
 export const npmLibraries = [
   'grammy',
   'telegraf',
@@ -19,7 +16,10 @@ export const npmLibraries = [
   'telebot',
 ];
 
-/** Libraries in other languages, from packages of Debian 12. `source` is a file that contains the text `contains`. */
+/**
+ * Libraries for other languages, from Debian 12 packages. A library is installed if the file `source` contains the text
+ * `contains`.
+ */
 export const debianLibraries = {
   'python-telegram-bot': {
     language: 'Python',
@@ -39,7 +39,7 @@ export const debianLibraries = {
   },
 };
 
-/** Returns whether a library and its program are installed. Prints one line if they are not. */
+/** Returns whether a library and the program that runs it are installed. Prints one line if they are not. */
 export function hasDebianLibrary(name, say) {
   const { version, package: wanted, program, source, contains } = debianLibraries[name];
   const there = existsSync(program) && existsSync(source) && readFileSync(source, 'utf8').includes(contains);
@@ -49,7 +49,7 @@ export function hasDebianLibrary(name, say) {
 
 const code = (text) => `\`${text}\``;
 
-/** The features that a bot lacks because the library is too old. */
+/** What an old library cannot do, as shown in the table of libraries. */
 const notes = {
   'python-telegram-bot': 'its webhook server does not check the secret token',
   telebot: 'has no methods for polls, so the bot calls these methods by name',
@@ -72,13 +72,13 @@ export function librariesTable() {
 const methodsFile = () => installed('@gramio/types/out/methods.d.ts');
 
 /**
- * The names of the methods of the Bot API, in alphabetical order.
+ * Returns the names of the Bot API's methods, sorted.
  * @returns {string[]}
  */
 export const botApiMethods = () =>
   [...methodsFile().matchAll(/^ {4}(\w+): CallAPI/gm)].map((match) => match[1] ?? '').sort();
 
-/** `names` are the methods of Petrel. */
+/** Makes the table of Bot API methods. `names` are the methods that Petrel has. */
 export function coverageTable(names) {
   const version = /Based on Bot API v([\d.]+)/.exec(methodsFile())?.[1];
   const theirs = botApiMethods();

@@ -47,7 +47,7 @@ function must(command, args, options = {}) {
   );
 }
 
-/** Returns why this machine cannot create or enter a Debian 13 root. Returns undefined if it can. */
+/** Returns why this machine cannot create or enter a Debian 13 root folder. Returns undefined if it can. */
 function whyNot() {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'it needs Linux on x64';
   if (process.getuid() !== 0) return 'it needs root';
@@ -58,7 +58,10 @@ function whyNot() {
   return undefined;
 }
 
-/** Builds the root under a temporary name and renames it when complete, so an incomplete root is never used. */
+/**
+ * Creates the root folder under a temporary name and renames it when it is complete. An incomplete root folder is thus
+ * never used.
+ */
 function ensureRoot(folder) {
   if (existsSync(folder)) return;
   say(`Creating a Debian 13 root in ${folder}`);
@@ -69,7 +72,7 @@ function ensureRoot(folder) {
   renameSync(fresh, folder);
 }
 
-/** Unpacks an npm package into a folder of the root. */
+/** Unpacks an npm package into a folder of the root folder. */
 function unpack(name, into) {
   if (existsSync(join(into, 'package.json'))) return;
   say(`  unpacking ${name}`);
@@ -94,7 +97,7 @@ function ensureNode(folder, major) {
     });
 }
 
-/** Copies the files that git tracks, including uncommitted changes. */
+/** Copies the files that git tracks, with their uncommitted changes. */
 function copyCheckout(folder, major) {
   const place = join(folder, 'srv', `petrel-node${major}`);
   for (const name of existsSync(place) ? readdirSync(place) : [])
@@ -109,22 +112,22 @@ function copyCheckout(folder, major) {
     .split('\0')
     .filter((name) => name !== '' && existsSync(join(checkout, name))))
     cpSync(join(checkout, file), join(place, file), { recursive: true });
-  // Some tests use git to list the files.
+  // Some tests list the files with git.
   must('git', ['init', '--quiet', place]);
   return place.slice(folder.length);
 }
 
-/** Copies name resolution and trusted certificates of this machine into the root. */
+/** Copies this machine's name resolution and trusted certificates into the root folder. */
 function shareNetwork(folder) {
   for (const file of ['etc/resolv.conf', certificates])
     if (existsSync(join('/', file))) copyFileSync(join('/', file), join(folder, file));
-  // The minimal root has no /etc/hosts. Without this file `localhost` has no address.
+  // The root folder has no /etc/hosts, and `localhost` would not resolve without it.
   writeFileSync(join(folder, 'etc/hosts'), '127.0.0.1 localhost\n');
 }
 
 const kept = /^(CI|PETREL_TEST_\w+|https?_proxy|no_proxy|npm_config_registry)$/i;
 
-/** Returns the exit code of COMMAND. */
+/** Runs COMMAND in the root folder with this version of Node. Returns its exit code. */
 function runInside(folder, major, command) {
   const place = copyCheckout(folder, major);
   const script =
@@ -176,7 +179,7 @@ async function main() {
   const failed = [];
   for (const major of majors) {
     ensureNode(folder, major);
-    // Takes a lock, because a second run would otherwise replace the copy that the first run uses.
+    // Takes a lock, so that a second run does not replace the copy that the first run uses.
     const lock = join(folder, `.node${major}.lock`);
     const code = await alone(lock, () => runInside(folder, major, positionals.join(' ')));
     if (code !== 0) failed.push(`Node.js ${major} (exit code ${code})`);

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, normalize } from 'node:path';
 import { Marked } from 'marked';
 
-/** The guides in the order of the menu. All other documents come after the listed guides, sorted by name. */
+/** The guides in the order of the menu. The other documents follow, sorted by name. */
 const order = [
   'bots',
   'testing_bots',
@@ -34,7 +34,7 @@ const slug = (text) =>
     .replace(/\s/g, '-');
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
 
-/** Each document that becomes a page: its file in the repository, and its path below `/docs`. */
+/** Returns each document that becomes a page: its file in the repository, and its path below `/docs`. */
 export function documentsOf(root) {
   const listed = (folder) =>
     existsSync(join(root, folder)) ? readdirSync(join(root, folder)).filter(isMarkdown).sort() : [];
@@ -56,7 +56,7 @@ export function documentsOf(root) {
   ];
 }
 
-/** Turns links between documents into links between pages. Turns a link to any other file into plain text. */
+/** Turns a link to another document into a link to its page. A link to any other file becomes plain text. */
 function targetOf(href, file, paths) {
   if (/^(https?:|mailto:|#)/.test(href)) return href;
   const [path = '', anchor] = href.split('#');
@@ -112,7 +112,10 @@ function sideOf(pages, current) {
 const listOf = (pages) =>
   `<ul>${pages.map(({ path, title }) => `<li><a href="/docs/${path}">${escaped(title)}</a></li>`).join('')}</ul>`;
 
-/** Writes the pages and `guides.json`. `templates` are the HTML of a guide and of the reference, with their scripts. */
+/**
+ * Writes the pages and `guides.json`. `templates` has the HTML of a guide page and of the reference page, with their
+ * scripts.
+ */
 export function writeDocuments(root, target, templates) {
   const documents = documentsOf(root);
   const paths = new Map(documents.map(({ file, path }) => [file, path]));

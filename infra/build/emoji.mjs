@@ -1,30 +1,35 @@
 /**
- * Builds the data files of the emoji picker: emoji with names in the languages of the application, for search and
- * screen readers.
+ * Builds the data files of the emoji picker: emoji with names in the application's languages, for search and screen
+ * readers.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The languages in the picker's own data. */
+/** The languages that the picker's own data has. */
 const whole = ['en', 'ru'];
 /**
- * The picker's own data lacks these languages. Their files are the Russian data with names from the Unicode Consortium.
- * The Tatar data contains only names of countries so far.
+ * The languages that the picker's own data lacks. They use the Russian data with names from the Unicode Consortium. For
+ * Tatar, it has only names of countries so far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 
 const readJson = (...parts) => JSON.parse(readFileSync(join(...parts), 'utf8'));
-/** Removes the variation selector for colour, which only some tables include. */
+/** Removes the variation selector for colour. Only some tables include it. */
 const bare = (emoji) => emoji.replaceAll('\ufe0f', '');
 
-/** A flag emoji consists of the two letters of its region. */
+/**
+ * Returns the region code of a flag emoji, or null for any other emoji. A flag emoji consists of the two letters of its
+ * region.
+ */
 function regionOf(emoji) {
   const codes = [...emoji].map((char) => char.codePointAt(0) - 0x1f1e6);
   const letters = codes.length === 2 && codes.every((code) => code >= 0 && code < 26);
   return letters ? String.fromCharCode(...codes.map((code) => code + 65)) : null;
 }
 
-/** Returns the name and the search words of an emoji, or null if the language has no name for it. */
+/**
+ * Returns a function that gives an emoji's name and search words, or null if the language has no name for the emoji.
+ */
 function nameIn(known, regions) {
   return (emoji) => {
     const region = regionOf(emoji);
@@ -34,16 +39,16 @@ function nameIn(known, regions) {
     }
     const own = known[bare(emoji)];
     if (own?.tts) return [own.tts[0], ...(own.default ?? []).filter((word) => word !== own.tts[0])];
-    // Combines the names of the parts of an emoji. For example, a person with red hair becomes "person: red hair".
+    // Combines the names of the emoji's parts. For example, a person with red hair becomes "person: red hair".
     const parts = emoji.split('\u200d').map((part) => known[bare(part)]?.tts?.[0]);
     return parts.length > 1 && parts.every((part) => part !== undefined) ? [parts.join(': ')] : null;
   };
 }
 
-/** Writes the folder `emoji` below `target`. `modules` is the folder of the installed data. */
+/** Writes the folder `emoji` below `target`. `modules` is the node_modules folder with the source data. */
 export function writeEmoji(modules, target) {
   const from = join(modules, 'emojibase-data');
-  // Keeps only the names and groups, because the picker needs nothing else. The rest is three quarters of the data.
+  // Keeps only what the picker needs: names and groups. The rest is three quarters of the data.
   const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
     ...{ emoji, label, tags, group, subgroup, order, version },
     ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),

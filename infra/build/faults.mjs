@@ -34,7 +34,7 @@ const number = (value) =>
 
 const bound = ({ most, least }) => (most !== undefined ? `≤ ${number(most)}` : `≥ ${number(least)}`);
 
-/** Prints the results that the tests recorded. Returns how many goals are not met. */
+/** Prints the results that the tests recorded. Returns how many goals were missed. */
 function print(lines, say) {
   let missed = 0;
   const rank = ({ row }) => Number(/\d+/.exec(row)?.[0] ?? 99);
@@ -75,8 +75,8 @@ function read(args) {
 }
 
 /**
- * Returns the command, a function that takes arguments and resolves with an exit code. `runTests` runs the suite with
- * arguments and an environment, and resolves with an exit code too.
+ * Returns the command `faults`. It takes its arguments and resolves with an exit code. `runTests` runs the tests with
+ * the given arguments and environment, and also resolves with an exit code.
  */
 export const runFaults = (runTests, say) => async (args) => {
   const values = read(args);
@@ -87,7 +87,7 @@ export const runFaults = (runTests, say) => async (args) => {
   const { rows } = values;
   const folder = mkdtempSync(join(tmpdir(), 'petrel-faults-'));
   const file = join(folder, 'figures.jsonl');
-  // Test titles begin with the numbers of the goals (R1, R2, …) that they test.
+  // A test title begins with the numbers (R1, R2, …) of the goals that it checks.
   const filter = rows.length > 0 ? ['--testNamePattern', `\\b(${rows.join('|')})\\b`] : [];
   try {
     const code = await runTests(['--project', 'long', 'test/faults', ...filter], {

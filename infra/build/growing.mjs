@@ -13,10 +13,10 @@ const us = (value) => (value >= 100 ? whole(value) : value.toFixed(1));
 /** Calls per second. */
 const steps = [1_000, 10_000, 100_000, 1_000_000];
 
-/** The number of webhook deliveries per call. */
+/** The average number of webhook deliveries per call. */
 const delivered_share = 0.25;
 
-/** The assumed demand at a rate of calls per second. The page describes the same assumptions in words. */
+/** The assumed load at a given rate of calls per second. The document describes the same assumptions in words. */
 const demandAt = (rate) => ({
   calls: { mix: rate },
   bots: rate / 2,
@@ -40,7 +40,7 @@ function costsTable(costs) {
   );
 }
 
-/** Describes how many cores the busiest part needs, and which limit determines the number of masters. */
+/** Describes how many cores the busiest part needs, and which resource determines the number of Redis masters. */
 function limitOf(need) {
   if (need.shards === 1 && need.fronts <= 2) return 'nothing: one process of each kind, plus one spare front';
   const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;
@@ -85,7 +85,7 @@ const parts = {
 };
 
 /**
- * Returns the page with its tables regenerated. Throws when a marker is missing.
+ * Returns the document with its tables regenerated. Throws when the marker of a table is missing.
  * @param {string} page
  * @param {import('../../src/loadtest/capacity_model.js').Costs} costs
  */

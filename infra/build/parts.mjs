@@ -1,12 +1,12 @@
 /**
- * Runs parts of the test suite one after the other and lists their results. Under a time limit, a part that might not
- * end in time is skipped, and listed as skipped.
+ * Runs parts of the test suite one after another and lists their results. Under a time limit, a part that might not end
+ * in time is skipped and listed as skipped.
  */
 import { Refusal, readIfThere } from './checkout.mjs';
 
 /**
- * Splits `args` into the time limit of `--minutes N` and all other arguments. The limit is Infinity without `--minutes`.
- * Throws a Refusal when N is not a positive number.
+ * Splits `args` into the time limit from `--minutes N` and the other arguments. The limit is Infinity without
+ * `--minutes`. Throws a Refusal when N is not a positive number.
  */
 export function readMinutes(args) {
   const at = args.indexOf('--minutes');
@@ -17,8 +17,8 @@ export function readMinutes(args) {
 }
 
 /**
- * Rotates the parts by `seed`, for instance the hash of a commit. Runs of several commits under a time limit therefore
- * skip different parts.
+ * Rotates the order of the parts by `seed`, for instance the hash of a commit. Under a time limit, the runs of
+ * different commits thus skip different parts.
  */
 export function rotate(parts, seed) {
   const from = parts.length === 0 ? 0 : Number.parseInt(seed.slice(0, 8), 16) % parts.length;
@@ -26,9 +26,8 @@ export function rotate(parts, seed) {
 }
 
 /**
- * Wraps a function that runs tests. After its first call, this process outlives SIGINT and SIGTERM, which also reach
- * the running tests. The first signal ends these tests. After the first signal, every call of the wrapped function
- * throws a Refusal.
+ * Wraps a function that runs tests. SIGINT and SIGTERM reach the running tests too and end them. After the first call,
+ * these signals no longer end this process. Instead, later calls throw a Refusal.
  */
 export function refuseAfterInterrupt(start, signals = process) {
   let state = 'new';
@@ -43,16 +42,16 @@ export function refuseAfterInterrupt(start, signals = process) {
   };
 }
 
-/** How many failures of a failed part are repeated below the list of results, and how many characters of each. */
+/** How many failures of a failed part are printed below the list of results, and how many characters of each. */
 const failures_max = 5;
 const message_chars_max = 1_500;
 
-/** Returns the options with which the test runner also writes its results to a JSON file. */
+/** Returns the options that make the test runner also write its results to a JSON file. */
 export const recordTo = (path) => ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
 
 /**
- * Returns a text for each failed test or failed file in the JSON file of the test runner. Returns no text if the runner
- * did not write the file.
+ * Returns a text for each failed test or file in the test runner's JSON file. Empty if the runner did not write the
+ * file.
  */
 export function readFailures(path) {
   const { testResults = [] } = JSON.parse(readIfThere(path) ?? '{}');
@@ -68,10 +67,10 @@ export function readFailures(path) {
 const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
 
 /**
- * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes at most,
- * and `run`, which resolves with an exit code. If a failed part has `failures`, this function returns texts about the
- * failure. The texts are printed after the list of results, because readers of a long log see its end first. `now`
- * returns ms. Resolves with the highest exit code.
+ * Runs the parts in order and continues after a failure. Each part has a `name`, its longest duration in `minutes`, and
+ * `run`, which resolves with an exit code. A part may also have `failures`, which returns texts about its failures.
+ * They are printed after the list of results, because readers of a long log see its end first. `now` returns ms.
+ * Resolves with the highest exit code.
  */
 export async function runParts(parts, minutes, say, now = () => performance.now()) {
   const end = now() + minutes * 60_000;

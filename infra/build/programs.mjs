@@ -17,8 +17,8 @@ export function isThere(program) {
 }
 
 /**
- * Installs missing programs. `packages` maps each program to its Debian package. Logs through `say`. Throws a Refusal
- * when it cannot install.
+ * Installs missing programs. `packages` has the Debian package of each program. Prints progress with `say`. Throws a
+ * Refusal when it cannot install.
  */
 export function ensurePrograms(packages, say) {
   const missing = () => Object.keys(packages).filter((program) => !isThere(program));
@@ -29,7 +29,7 @@ export function ensurePrograms(packages, say) {
   const root = process.getuid?.() === 0;
   if (!root && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) throw new Refusal(byHand);
   say(`Installing ${wanted.join(', ')} with apt-get`);
-  // With RUNLEVEL=1, Debian's invoke-rc.d does not start the services of the packages.
+  // With RUNLEVEL=1, Debian's invoke-rc.d does not start the packages' services.
   const environment = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'];
   const apt = [
     ...(root ? [] : ['sudo', '-n']),

@@ -1,7 +1,7 @@
 /**
- * Runs the simulator of `test/simulate` on the unchanged sources or on a mutation of them. A mutation replaces text in
- * source files or scripts. `--mutation` names a mutation in `test/simulate/mutations.json`. If the mutation has a
- * focus, all seeds use this focus.
+ * Runs the simulator in `test/simulate`, on the unchanged sources or on a mutation of them. A mutation replaces text in
+ * source files or scripts. `--mutation` selects one from `test/simulate/mutations.json` by name. If the mutation has a
+ * `focus`, every seed uses it.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,12 +9,11 @@ import { join, relative } from 'node:path';
 import { modules, Refusal, root, run } from './checkout.mjs';
 
 /**
- * A run allocates many short-lived objects, so fewer garbage collections save time. Extra threads for garbage
+ * The simulator allocates many short-lived objects, so fewer garbage collections save time. Extra threads for garbage
  * collection would cost time.
  */
 const settings = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
-/** Returns all mutations. */
 export const readMutations = () =>
   JSON.parse(readFileSync(join(root, 'test/simulate/mutations.json'), 'utf8'));
 
@@ -28,10 +27,10 @@ function mutated(path, changes) {
   return text;
 }
 
-/** Bundles the simulator into a new folder. Returns its program and its scripts. */
+/** Bundles the simulator into a new folder. Returns the paths of the program and of the Lua scripts. */
 async function bundle(changes) {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-simulate-'));
-  // Imports this package here, because the launcher also runs before the packages are installed.
+  // The launcher runs before the packages are installed, so this import cannot be at the top of the file.
   const { build } = await import('esbuild');
   const [program, scripts] = [join(folder, 'main.mjs'), join(folder, 'lua')];
   symlinkSync(modules, join(folder, 'node_modules'));
@@ -70,7 +69,7 @@ async function bundle(changes) {
   return { folder, program, scripts };
 }
 
-/** Returns the exit code: 1 if a seed fails. `options` are those of `spawn`. */
+/** Runs the simulator. Returns its exit code, which is 1 if a seed fails. `options` are those of `spawn`. */
 export async function runSimulator(args, options) {
   const at = args.indexOf('--mutation');
   const name = at < 0 ? undefined : args[at + 1];

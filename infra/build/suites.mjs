@@ -1,6 +1,6 @@
 /**
- * Lists the test suites by name. A suite is a function that takes the arguments of its command and resolves with an
- * exit code. A suite installs programs that are missing.
+ * Defines the test suites by name. A suite is a function that takes the arguments of its command and resolves with an
+ * exit code. It installs missing programs first.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -21,16 +21,14 @@ const built = (...path) => import(pathToFileURL(join(dist, ...path)).href);
 const runner = () =>
   join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
 
-// A Ctrl-C reaches the test runner through the terminal. The launcher waits until the runner has cleaned up.
+// Ctrl-C reaches the test runner through the terminal. The launcher waits until the runner has cleaned up.
 const runTests = refuseAfterInterrupt(async (args, env = {}) => {
   const { ensureRedis } = await built('dev', 'redis_install.js');
   await ensureRedis(say);
   return run(process.execPath, [runner(), 'run', ...args], { env: { ...process.env, ...env } });
 });
 
-/**
- * Returns the environment variable that tells tests the path of Chromium. Empty if Chromium is not installed.
- */
+/** Returns the environment variable with the path of Chromium for the tests. Empty if Chromium is not installed. */
 async function browser() {
   const { findChromium } = await built('dev', 'chromium.js');
   const found = findChromium();
@@ -46,8 +44,8 @@ async function runShort(args) {
 }
 
 /**
- * Returns environment variables that enable those long tests whose programs are installed. Prints the names of skipped
- * tests.
+ * Returns the environment variables that enable the long tests whose programs are installed. Prints which tests are
+ * skipped.
  */
 async function longTier() {
   const env = await browser();
@@ -64,7 +62,7 @@ async function longTier() {
   return env;
 }
 
-/** The maximum duration in minutes of each part that takes more than `usual_minutes`, measured on two cores. */
+/** The longest durations in minutes, measured on two cores, of the parts that may take more than `usual_minutes`. */
 const usual_minutes = 4;
 const minutesOf = {
   'long tests of the short tier': 8,
@@ -76,7 +74,9 @@ const minutesOf = {
   'test/ui/gallery.long.test.ts': 30,
 };
 
-/** The files of the long tier that run with this environment and whose paths contain one of the arguments. */
+/**
+ * Returns the test files of the long tier that run with this environment and whose paths contain one of the arguments.
+ */
 function longFiles(args, env) {
   const listed = spawnSync(process.execPath, [runner(), 'list', '--filesOnly', ...args], {
     cwd: root,
@@ -87,7 +87,10 @@ function longFiles(args, env) {
   return [...new Set(listed.stdout.match(/test\S+\.long\.test\.ts/g))];
 }
 
-/** The files of the short tier that also contain tests for the long tier only. They import `test/support/tiers.ts`. */
+/**
+ * Returns the test files of the short tier that contain some tests for the long tier only. These files import
+ * `test/support/tiers.ts`.
+ */
 const partlyLongFiles = () =>
   readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
@@ -95,8 +98,8 @@ const partlyLongFiles = () =>
     .filter((file) => readFileSync(join(root, file), 'utf8').includes("/support/tiers.js'"));
 
 /**
- * Runs the long tier, file by file. Then repeats the tests that start a service, on a Redis Cluster. Continues after a
- * failure. `--minutes N` limits the time.
+ * Runs the long tier, file by file. Then runs the tests that start a service again, on a Redis Cluster. Continues after
+ * a failure. `--minutes N` limits the time.
  */
 async function runLong(args) {
   const { minutes, rest } = readMinutes(args);

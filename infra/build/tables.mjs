@@ -13,13 +13,13 @@ import { table, withTable } from './markdown_tables.mjs';
 
 const code = (text) => `\`${text}\``;
 
-/** Returns the allowed values of a setting, taken from the error message of the setting. */
+/** Returns a setting's allowed values, taken from its error message. */
 function allowed(schema) {
   const refused = schema.safeParse('?');
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** Returns the default of a setting as an operator would write it. Only the default of a rate is not a plain value. */
+/** Returns a setting's default as an operator would write it. Only the default of a rate is not a plain value. */
 const shown = (fallback) =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback)
@@ -66,7 +66,7 @@ const actionsTable = () =>
     ]),
   );
 
-/** Returns a code example for the document about testing bots. The test suite runs this example. */
+/** Returns a code example for the document about testing bots. The test suite also runs this example. */
 const exampleText = (language, file) => {
   const text = readFileSync(new URL(`../../test/testmode/${file}`, import.meta.url), 'utf8');
   return `\`\`\`${language}\n${text}\`\`\``;
@@ -78,7 +78,10 @@ const errorsTable = () =>
     Object.values(catalogue).map(({ code: status, text }) => [String(status), code(text)]),
   );
 
-/** The document that contains each table. There, the table is between `<!-- name -->` and `<!-- /name -->`. */
+/**
+ * Which document contains which tables. A document marks the place of a table with `<!-- name -->` and `<!-- /name
+ * -->`.
+ */
 const tables = [
   ['methods', 'bots.md', methodsTable],
   ['libraries', 'bots.md', librariesTable],

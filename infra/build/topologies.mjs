@@ -44,7 +44,7 @@ const folders = [
   'test/faults/rotation',
 ];
 
-/** The tests that do not depend on the kind of Redis. */
+/** The folders of tests that do not depend on the kind of Redis. */
 const shardFolders = [
   'test/store',
   'test/api/durable',
@@ -59,8 +59,8 @@ const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] 
 `;
 
 /**
- * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function also
- * resolves with an exit code.
+ * Returns the command `test:cluster`. It takes its arguments and resolves with an exit code. `runTests` runs the tests
+ * with the given arguments and environment, and also resolves with an exit code.
  */
 export const runTopologies = (runTests, say) => async (args) => {
   const { values, positionals } = parseArgs({

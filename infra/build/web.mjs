@@ -1,6 +1,6 @@
 /**
- * Bundles the web application of `src/web/client` for the fronts. File names contain a hash. Each file has compressed
- * forms and a content tag.
+ * Bundles the web application in `src/web/client` for the fronts. File names contain a hash. Each file also gets
+ * compressed forms and a content tag.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -21,7 +21,7 @@ import { writeEmoji } from './emoji.mjs';
 
 const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
 
-/** Compresses every file of the finished folder and computes its tag. */
+/** Compresses every file of a finished folder and computes its content tag. */
 function prepare(folder) {
   const names = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) =>
     entry.isFile(),
@@ -38,7 +38,7 @@ function prepare(folder) {
   }
 }
 
-/** Redoc would load its logo from another host, so this picture replaces the logo. */
+/** Replaces Redoc's logo with an embedded picture, because Redoc would load the logo from another host. */
 const ownMark = {
   name: 'own mark',
   setup({ onLoad }) {
@@ -54,7 +54,7 @@ const ownMark = {
   },
 };
 
-/** Options of every browser bundle. */
+/** The options of every bundle for browsers. */
 const forBrowsers = {
   bundle: true,
   platform: 'browser',
@@ -64,7 +64,7 @@ const forBrowsers = {
   logLevel: 'error',
 };
 
-/** Bundles one page and everything it loads into a folder, which fronts serve under the path `at`. */
+/** Bundles one page and everything that it loads. Fronts serve the page under the path `at`. */
 async function bundlePage({ esbuild, source, entry, page, target, at }) {
   const { metafile } = await esbuild.build({
     entryPoints: [join(source, entry)],
@@ -88,7 +88,7 @@ async function bundlePage({ esbuild, source, entry, page, target, at }) {
   return text;
 }
 
-/** Bundles the script that runs before the others, and writes its name into the page. */
+/** Bundles the script that runs before all others, and writes its file name into the page. */
 async function bundleEarly({ esbuild, source, target }) {
   const { metafile } = await esbuild.build({
     ...forBrowsers,
@@ -104,8 +104,8 @@ async function bundleEarly({ esbuild, source, target }) {
 }
 
 /**
- * Builds the folder `target`. If the folder `former` was built from the same sources, copies it, because bundling and
- * compressing take seconds.
+ * Builds the folder `target`. If the folder `former` was built from the same sources, copies it instead, because
+ * bundling and compressing take seconds.
  */
 export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
   if (read(join(former, '.fingerprint')) === fingerprint) {
@@ -122,14 +122,14 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     at: '/app',
   });
   await bundleEarly({ ...build, target });
-  // The name of this file has no hash, because the application names the file in a trusted-types policy.
+  // The name of this file has no hash, because a trusted-types policy of the application contains the name.
   await esbuild.build({
     ...forBrowsers,
     entryPoints: [join(source, 'code', 'worker.ts')],
     outfile: join(target, 'highlighter.js'),
     format: 'iife',
   });
-  // The operations page is a separate bundle, so that people do not load this page and operators do not load the
+  // The operations page is a separate bundle. Users then do not load this page, and operators do not load the
   // application.
   await bundlePage({
     ...build,
@@ -142,8 +142,8 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
   const post = join(target, 'post');
-  // The page of a post is not served as a file, because the front fills it in. `prepare` tags only files that are
-  // served.
+  // The page of a post is not served as a file, because the front inserts the post. `prepare` computes tags only for
+  // served files.
   const postPage = await bundlePage({
     ...build,
     entry: 'post/main.ts',
