@@ -1,7 +1,7 @@
 /**
- * Saves a running installation to a folder (task `backup`). Saves Redis before Postgres, so that Postgres in the backup
- * is never older than Redis. The restore depends on this order, because the restore drops entities from Redis if
- * Postgres has later versions. In the reverse order, changes that were flushed between the two saves would be only in
+ * Saves a running installation to a folder (task `backup`). Redis is saved first, so that Postgres in the backup is
+ * never older than Redis. The restore relies on this order: if Postgres has a later version of an entity, the restore
+ * drops the entity from Redis. In the reverse order, changes that were flushed between the two saves would be only in
  * Redis, and would expire there.
  */
 
@@ -29,7 +29,7 @@ export interface BackupSource {
 }
 
 export interface BackupOptions {
-  /** Whether to save Redis. Only Redis has the pending updates, open button presses and stored answers. */
+  /** Whether to save Redis. Pending updates, open button presses and stored answers are only in Redis. */
   readonly redis: boolean;
   readonly say: (line: string) => void;
 }
@@ -39,7 +39,7 @@ function openFolder(folder: string): void {
   if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
 }
 
-/** Returns check values. They identify keys and peppers without revealing them. */
+/** Returns check values, which identify keys and peppers without revealing them. */
 async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> {
   const all = Object.entries(await snapshot.installation());
   return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
@@ -48,7 +48,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // Opens all snapshots in parallel, so that all show about the same point in time.
+  // Opens all snapshots at the same time, so that they show nearly the same state.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -60,8 +60,8 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
 }
 
 /**
- * Returns the epoch of the shard map. Throws a BackupError while partitions are being moved, because their rows are
- * then spread over two databases.
+ * Returns the epoch of the shard map. Throws a BackupError while partitions are moved, because their rows are then
+ * spread over two databases.
  */
 async function stillEpoch(control: Pool): Promise<number> {
   if ((await loadMove(control)) === null) return loadEpoch(control);
@@ -80,8 +80,8 @@ async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string):
 }
 
 /**
- * Saves the installation. If this fails, the files stay in place but have no manifest. Throws a BackupError, a
- * CopyError, or the error of Postgres.
+ * Saves the installation. After a failure, the saved files stay in the folder, but without a manifest. Throws a
+ * BackupError, a CopyError, or an error of Postgres.
  */
 export async function backup(
   source: BackupSource,
@@ -96,7 +96,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // Opens all snapshots in parallel, so that the snapshots show nearly the same point in time.
+    // Opens all snapshots at the same time, so that they show nearly the same state.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

@@ -1,11 +1,11 @@
-/** Saves keys and peppers in an encrypted file. Keep this file apart from the backups that it unlocks. */
+/** Saves keys and peppers in an encrypted file. Keep the file apart from the backups that its secrets unlock. */
 
 import { createCipheriv, createDecipheriv, scryptSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { systemRandom } from '../random.js';
 import { BackupError } from './manifest.js';
 
-/** The secrets that every node needs and that cannot be recreated. */
+/** The names of the secrets that every node needs and that cannot be recreated. */
 export const keptNames = [
   'TOKEN_PEPPER',
   'TOKEN_KEYS',
@@ -19,14 +19,14 @@ const magic = Buffer.from('petrel-keys-1\n');
 const saltBytes = 16;
 const ivBytes = 12;
 const tagBytes = 16;
-/** The parameters of scrypt. Each guess of the passphrase costs about 100 ms and 64 MiB. */
+/** The parameters of scrypt. A single guess of the passphrase costs about 100 ms and 64 MiB. */
 const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
 
 /**
- * Encrypts the secrets in `environment` that every node needs, and returns their names. The file must not exist yet.
- * Throws a BackupError when a secret is missing.
+ * Encrypts the secrets in `environment` that every node needs into a new file. Returns their names. Throws a
+ * BackupError when a secret is missing or the file exists.
  */
 export function sealKeys(
   file: string,
@@ -53,7 +53,8 @@ export function sealKeys(
 }
 
 /**
- * Decrypts the file to the lines of an environment file. Throws a BackupError for a wrong passphrase or a damaged file.
+ * Decrypts the file. Returns lines for an environment file. Throws a BackupError for a wrong passphrase or a damaged
+ * file.
  */
 export function openKeys(file: string, passphrase: string): string {
   let bytes: Buffer;

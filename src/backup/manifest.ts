@@ -1,7 +1,4 @@
-/**
- * Defines the manifest of a backup. The manifest is written last, so a folder without a manifest is not a complete
- * backup.
- */
+/** Defines the manifest of a backup. The manifest is written last. A folder without one is not a complete backup. */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,17 +21,20 @@ const schema = database.extend({
   version: z.string(),
   schema: z.number(),
   partitions: z.number(),
-  /** Ids and check values of keys and peppers. The target installation must have the same values. */
+  /**
+   * The installation's ids, and check values of its keys and peppers. An installation must have the same values to
+   * restore this backup.
+   */
   installation: z.record(z.string(), z.string()),
   shards: z.array(database.extend({ id: z.number() })).default([]),
-  /** The names of the Redis files, one per master. Empty for a backup without Redis. */
+  /** The names of the Redis files, one for each master. Empty for a backup without Redis. */
   redis: z.array(z.string()),
   files: z.array(file),
 });
 
 export type Manifest = z.infer<typeof schema>;
 
-/** The error of a backup that cannot be made or restored. The message tells the operator why. */
+/** Thrown when a backup cannot be made or restored. The message tells the operator why. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';

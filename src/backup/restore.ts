@@ -1,4 +1,4 @@
-/** Fills an empty Postgres and Redis from a backup folder (task `restore`). */
+/** Restores a backup folder into an empty Postgres and an empty Redis (task `restore`). */
 import { copyFileSync, createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ interface Opened {
 
 export interface RestoreOptions {
   readonly redis: boolean;
-  /** If true, Petrel sends nothing to webhooks and browsers until an operator runs "petrel resume". */
+  /** If true, sends nothing to webhooks and browsers after the restore until an operator runs `petrel resume`. */
   readonly drill: boolean;
   readonly openRedis: (options: {
     readonly target: RedisTarget;
@@ -32,7 +32,7 @@ export interface RestoreOptions {
     readonly name: string;
     readonly onError: (error: Error) => void;
   }) => Opened;
-  /** Throws if the secrets do not match the check values that are recorded in the installation. */
+  /** Throws if the secrets do not match the check values that the installation recorded. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
@@ -40,8 +40,8 @@ export interface RestoreOptions {
 const openMsMax = 30_000;
 
 /**
- * Checks that the settings match the backup. Errors: StartError for different keys, BackupError when the program is
- * older than the backup.
+ * Checks that the settings match the backup. Throws a StartError for different keys, and a BackupError if the program
+ * is older than the backup.
  */
 function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptions['compare']): void {
   const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
@@ -63,7 +63,7 @@ interface Target {
 }
 
 /**
- * Returns the saved databases. Each one has a target, which is a database in the settings. Errors: BackupError if
+ * Returns the saved databases, each with the database in the settings to which it is restored. Throws a BackupError if
  * DATABASE_SHARDS and the backup have different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
@@ -92,8 +92,8 @@ async function restorePostgres({ url, saved }: Target, folder: string, manifest:
 }
 
 /**
- * Loads the file of one Redis master into a temporary server. Copies the keys to the servers that now hold their
- * partitions.
+ * Loads the file of one Redis master into a temporary server. Then copies each key to the server that now holds its
+ * partition.
  */
 async function restoreServer(
   file: string,
@@ -122,9 +122,7 @@ async function restoreServer(
   }
 }
 
-/**
- * Gives the restored installation a new id, so that nodes of the original installation refuse it. Returns the new id.
- */
+/** Gives the restored installation a new id and returns it. Nodes of the original installation refuse the new id. */
 async function rename(
   url: string,
   shards: Config['DATABASE_SHARDS'],
@@ -136,8 +134,8 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Pauses outgoing requests if the restore is a drill. Otherwise ends a pause that the backup contains, because the
-    // backup may have been made during a drill.
+    // A drill pauses outgoing requests. Any other restore ends the pause that a backup contains if it was made during a
+    // drill.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -159,7 +157,7 @@ const notEmpty = {
     'empty it (FLUSHALL on each server), or restore it too',
 } as const;
 
-/** Opens the installation's Redis. It must be empty. Errors: BackupError, RedisCheckError. */
+/** Opens the installation's Redis, which must be empty. Throws a BackupError or a RedisCheckError. */
 async function openTarget(
   config: Config,
   keys: Keys,
@@ -186,8 +184,8 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Restores a backup. During the restore, no other process may use Redis or Postgres. Errors: BackupError, StartError
- * for different keys, RedisCheckError, and those of Redis and Postgres.
+ * Restores a backup. No other process may use Redis or Postgres meanwhile. Throws a BackupError, a StartError for
+ * different keys, a RedisCheckError, or an error of Redis or Postgres.
  */
 export async function restore(
   config: Config,
@@ -199,7 +197,7 @@ export async function restore(
   checkSettings(manifest, config, compare);
   const targets = targetsOf(manifest, DATABASE_URL, config.DATABASE_SHARDS);
   const keys = makeKeys(config.PARTITIONS);
-  // Checks both stores before it fills either of them.
+  // Checks both Redis and Postgres before it fills either.
   const fills = redis && manifest.redis.length > 0;
   const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {

@@ -1,4 +1,4 @@
-/** Defines the commands that back up and restore an installation, Redis alone, or keys and peppers. */
+/** Defines the commands that back up and restore a whole installation, only its Redis, or only its keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';
@@ -79,7 +79,7 @@ export function addBackups(program: Command): void {
     .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
 }
 
-/** Throws a StartError if the settings lack a key or pepper that the installation needs. */
+/** Throws a StartError if the settings lack a key or pepper of the installation. */
 async function checkAgainst(url: string, config: Parameters<typeof checkSettings>[1]): Promise<void> {
   const pool = createPool({ url, max: 1, name: 'keys' });
   await checkSettings(asDatabase(pool), config).finally(() => pool.close());

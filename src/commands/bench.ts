@@ -1,4 +1,4 @@
-/** Defines the command `petrel bench`. It puts load on a running installation from outside. */
+/** Defines the command `petrel bench`, which puts load on a running installation from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadtestLimits as limits } from '../loadtest/limits.js';
 import type { RemoteOptions } from '../loadtest/remote.js';
@@ -46,7 +46,7 @@ export function addBench(program: Command): void {
     .addHelpText('after', '\nStops and exits with 1 when more than 1 % of the calls fail.')
     .action(async (options: RemoteOptions) => {
       ignoreClosedOutput();
-      // Loads the module on demand, because no role needs it.
+      // Imports the module on demand, because no role needs it.
       const { runRemote } = await import('../loadtest/remote.js');
       const well = await runRemote(options).catch((error: Error) => {
         process.stderr.write(`petrel: ${error.message}\n`);

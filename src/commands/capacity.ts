@@ -41,7 +41,7 @@ function mixOf(text: string): Record<string, number> {
   throw new InvalidArgumentError('The shares must add up to 100, for instance sendMessage=80,getMe=20.');
 }
 
-/** Converts options to calls per second by kind. The kind `mix` is the traffic mix that the bench measured. */
+/** Converts options to calls per second by kind of call. The kind `mix` is the mix of calls that the bench measured. */
 function demandOf(options: Options): Demand {
   const { rps, mix = { mix: 1 }, reactions, bots } = options;
   const calls: Record<string, number> = Object.fromEntries(

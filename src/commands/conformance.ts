@@ -1,4 +1,4 @@
-/** Defines the command `petrel conformance`. It checks a running server from outside. */
+/** Defines the command `petrel conformance`, which checks a running server from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { conformanceLimits as limits } from '../conformance/limits.js';
 import type { ConformanceOptions } from '../conformance/run.js';
@@ -59,7 +59,7 @@ export function addConformance(program: Command): void {
     .addHelpText('after', help)
     .action(async (url: string, options: ConformanceOptions) => {
       ignoreClosedOutput();
-      // Loads the module on demand, because no role needs it.
+      // Imports the module on demand, because no role needs it.
       const { runConformance } = await import('../conformance/run.js');
       const { reasonOf } = await import('../conformance/report.js');
       const tokens = [options.token, options.secondToken ?? ''];

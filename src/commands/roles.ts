@@ -14,9 +14,8 @@ const deliver = async () => (await import('../processes/deliver.js')).startDeliv
 const flush = async () => (await import('../processes/flush.js')).startFlush;
 
 /**
- * Maps the name of each command to its roles. A process loads only the code of its own roles. The process loads all of
- * this code before it starts to work, because a later build replaces the files. Each process also reports its state to
- * operators.
+ * The roles that each command runs. A process imports only the code of its own roles. It imports all of this code
+ * before it starts to work, because a later build replaces the files. Each process also reports its state to operators.
  */
 const roles: ReadonlyArray<
   readonly [name: string, description: string, starters: () => Promise<readonly Starter[]>]
@@ -39,7 +38,7 @@ const roles: ReadonlyArray<
   ],
 ];
 
-/** Runs all roles on temporary data, with the endpoints for tests of bots. */
+/** Runs all roles on temporary data, with additional endpoints for tests of bots. */
 async function serveTests() {
   const { TestMode } = await import('../testmode/server.js');
   const [startFlush, startDeliver, startFront] = [await flush(), await deliver(), await front()];

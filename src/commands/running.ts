@@ -1,6 +1,6 @@
 /**
- * Runs a command. A command either runs roles, which stop on a signal, or a task, which ends by itself. Reports an
- * expected failure in one sentence.
+ * Runs a command, which is either one or several roles or a task. Roles run until a signal stops them. A task ends by
+ * itself. An expected failure is reported in one sentence.
  */
 
 import { BackupError } from '../backup/manifest.js';
@@ -51,10 +51,10 @@ function giveUp(log: Logger, error: unknown): never {
   process.exit(1);
 }
 
-/** The settings of the roles, and the resources that are closed after the roles have stopped. */
+/** The settings of the roles, and the resources to close after the roles have stopped. */
 export interface Prepared {
   readonly config: Config;
-  /** The Redis scripts. The default is the scripts in lua/. */
+  /** The Redis scripts. By default the scripts in lua/. */
   readonly scripts?: ReadonlyMap<string, Script>;
   close(): Promise<void>;
 }
@@ -62,8 +62,8 @@ export interface Prepared {
 const asGiven = async (config: Config): Promise<Prepared> => ({ config, close: async () => undefined });
 
 /**
- * Runs roles in this process until a signal arrives or the parent process ends. `prepare` runs before the backends are
- * opened.
+ * Runs roles in this process until a signal arrives or the parent process ends. Calls `prepare` before it opens the
+ * backends.
  */
 export async function serve(
   name: string,
@@ -86,7 +86,7 @@ export async function serve(
       log.error('the shutdown took too long');
       process.exit(1);
     });
-    // Waits for a role that is still starting. The role may already serve requests, so it must be stopped too.
+    // A role that is still starting may already serve requests. Waits for its start, so that it can be stopped too.
     await starting?.catch(() => undefined);
     let code = 0;
     const onError = (error: unknown) => {
@@ -131,8 +131,8 @@ export async function serve(
 }
 
 /**
- * Lets a command finish its work after the reader of its output has ended, as in `petrel redis rebuild | head`. Node
- * would end the process at the next write.
+ * Lets a command finish its work after the reader of its output has exited, as in `petrel redis rebuild | head`.
+ * Without this, Node would end the process at the next write.
  */
 export function ignoreClosedOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -141,8 +141,8 @@ export function ignoreClosedOutput(): void {
 }
 
 /**
- * Runs `work` with the settings. Any error ends the process. Prints an expected error as one sentence, and any other
- * error with its stack.
+ * Runs `work` with the settings. Every error ends the process: an expected error is printed as one sentence, any other
+ * with its stack.
  */
 export async function task(
   name: string,
@@ -160,15 +160,15 @@ export async function task(
 }
 
 /**
- * If neither Redis nor Postgres is set, returns the settings of the `npm start` installation in PETREL_HOME, and prints
- * a line about this. Otherwise returns `config`.
+ * If neither Redis nor Postgres is set, returns the settings of the installation that `npm start` created in
+ * PETREL_HOME, and prints a line about this. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  // Like `npm start`, turns off the rate limits that are not set.
+  // Turns off the rate limits that are not set, as `npm start` does.
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 

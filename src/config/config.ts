@@ -26,7 +26,7 @@ import {
   whole,
 } from './setting_forms.js';
 
-/** `infra/docs/settings.md` is generated from these descriptions. */
+/** `infra/docs/settings.md` is generated from these settings and their descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
@@ -385,7 +385,7 @@ const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
 /**
- * Returns the path of the key file for the one-time link. With the link, a person can sign in as any of the demo people
+ * Returns the path of the file with the key of the one-time link. The link signs a person in as any of the demo people
  * in `demoFile`.
  */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
@@ -394,7 +394,7 @@ export function environmentOf(names: readonly string[]): Record<string, string |
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** The error of an invalid setting. The message names the variable and the allowed values. */
+/** Thrown for an invalid setting. The message names the variable and its allowed values. */
 export class ConfigError extends Error {}
 
 function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
@@ -407,10 +407,7 @@ function givenIn(env: Record<string, string | undefined>): Record<string, string
   }
 }
 
-/**
- * Returns the environment with the values from all files. A child process that gets this environment need not read the
- * files.
- */
+/** Returns the environment with the values from all files, so that a child process need not read the files again. */
 export function resolvedEnvironment(
   env: Record<string, string | undefined> = process.env,
 ): Record<string, string | undefined> {
@@ -419,8 +416,8 @@ export function resolvedEnvironment(
 }
 
 /**
- * Reads the configuration from the environment and from the files that the environment names. Freezes the
- * configuration. Empty variables count as absent.
+ * Reads the settings from the environment, and from the files that the environment names. Empty variables count as
+ * absent. The result is frozen.
  */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   const given = givenIn(env);
@@ -439,8 +436,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
 /**
- * Returns the configured Redis: a single server, a master found through Sentinels, or the seed servers in a cluster.
- * Undefined if none is set. Throws a ConfigError for settings that exclude each other.
+ * Returns the configured Redis: a single server, a master behind Sentinels, or seed servers of a cluster. Undefined if
+ * none is set. Throws a ConfigError for settings that exclude each other.
  */
 export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
   if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
@@ -451,7 +448,7 @@ export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config
   return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
 }
 
-/** Returns the same as `redisGiven`. Throws a ConfigError if no Redis is set. */
+/** Like `redisGiven`, but throws a ConfigError if no Redis is set. */
 export function redisOf(config: Config) {
   const given = redisGiven(config);
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
@@ -459,7 +456,8 @@ export function redisOf(config: Config) {
 }
 
 /**
- * Returns the settings of the identity provider. Undefined if none is set. Throws a ConfigError if they are incomplete.
+ * Returns the settings of the identity provider, or undefined if there is none. Throws a ConfigError if they are
+ * incomplete.
  */
 export function providerOf(config: Config) {
   const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
@@ -477,14 +475,14 @@ export function providerOf(config: Config) {
 }
 
 /**
- * Returns the settings of the OpenID Connect provider. Undefined if none is set. Throws a ConfigError if they are
- * incomplete, or if they contradict the settings of JWTs.
+ * Returns the settings of the OpenID Connect provider, or undefined if there is none. Throws a ConfigError if they are
+ * incomplete or contradict the JWT settings.
  */
 export function signInOf(config: Config) {
   const { OIDC_ISSUER, OIDC_CLIENT_SECRET, JWT_ISSUER, JWT_SUBJECT_CLAIM } = config;
   if (OIDC_ISSUER === undefined) return undefined;
   const { OIDC_CLIENT_ID } = requireSettings(config, ['OIDC_CLIENT_ID', 'BASE_URL']);
-  // The table that maps subjects to people supports only one issuer.
+  // Only one issuer's subjects are mapped to people, so JWT_ISSUER and OIDC_ISSUER must be equal.
   if (JWT_ISSUER !== undefined && (JWT_ISSUER !== OIDC_ISSUER || JWT_SUBJECT_CLAIM !== 'sub'))
     throw new ConfigError(
       'OIDC_ISSUER needs the same JWT_ISSUER, and JWT_SUBJECT_CLAIM=sub, if JWTs are accepted',
@@ -500,7 +498,7 @@ export function signInOf(config: Config) {
   };
 }
 
-/** Returns the issuer whose subjects are mapped to people. Undefined if there is no identity provider. */
+/** Returns the issuer of the subjects that are mapped to people. Undefined without an identity provider. */
 export const issuerOf = (config: Config): string | undefined =>
   providerOf(config)?.issuer ?? signInOf(config)?.issuer;
 
@@ -513,7 +511,7 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns the public URL of the service, without a slash at its end. */
+/** Returns the public URL of the service, without a trailing slash. */
 export const baseUrlOf = ({ BASE_URL, PORT }: Config): string =>
   (BASE_URL ?? `http://localhost:${PORT}`).replace(/\/+$/, '');
 
@@ -523,7 +521,7 @@ export const ratesText = (rates: Readonly<Record<string, string>>): string =>
     .join(', ') || 'none: every RATE_PER_ setting is off';
 
 /**
- * Returns the key and the contact for signing push notifications. Undefined if push notifications are turned off.
+ * Returns the key and the contact with which push notifications are signed, or undefined if push notifications are off.
  * Throws a ConfigError if the contact is missing.
  */
 export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
@@ -535,8 +533,8 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
 }
 
 /**
- * Checks that these settings are set, and returns the configuration. Throws a ConfigError with a line for each missing
- * setting.
+ * Returns the configuration if all the named settings are set. Otherwise throws a ConfigError with a line for each
+ * missing one.
  */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);
@@ -548,8 +546,8 @@ export function requireSettings<K extends keyof Config>(config: Config, names: r
 }
 
 /**
- * Returns the S3 storage for files. Undefined if files are stored in a folder. Throws a ConfigError if its settings are
- * incomplete.
+ * Returns the S3 storage for files, or undefined if files are stored in a folder. Throws a ConfigError if its settings
+ * are incomplete.
  */
 export function s3Of(config: Config) {
   if (config.FILES_S3_URL === undefined) return undefined;
@@ -564,10 +562,7 @@ export function s3Of(config: Config) {
   };
 }
 
-/**
- * Returns the settings that a role needs. If settings are missing, throws one ConfigError that names all missing
- * settings.
- */
+/** Returns the settings that a role needs. Throws one ConfigError that names all missing settings. */
 export function requireAll(config: Config) {
   const problems: string[] = [];
   const parts: ReadonlyArray<(config: Config) => unknown> = [
@@ -596,7 +591,7 @@ export function requireAll(config: Config) {
 export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
   const names = Object.keys(settings);
   return Object.entries(env).flatMap(([name, value]) => {
-    // Skips the variables that Kubernetes sets for the addresses of services.
+    // Skips variables that Kubernetes sets to the addresses of its services.
     if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
     const meant = likelySetting(name, names);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];

@@ -1,11 +1,11 @@
-/** Reads settings from files. A settings file contains several settings, and a secret file contains one secret. */
+/** Reads settings from files. A settings file has several settings, and a secret file has one secret. */
 import { readFileSync } from 'node:fs';
 
 type Variables = Record<string, string | undefined>;
 
 /**
- * The settings that contain a secret, or a URL that may contain one. `NAME_FILE` is the path of a file with the value
- * of NAME.
+ * The settings that are secrets, or URLs that may contain one. `NAME_FILE` is the path of a file that contains the
+ * value of NAME.
  */
 export const secretSettings = [
   'REDIS_URL',
@@ -23,7 +23,7 @@ export const secretSettings = [
   'OIDC_CLIENT_SECRET',
 ] as const;
 
-/** The environment variables of Petrel that are not settings. */
+/** Petrel's environment variables that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
 function distance(from: string, to: string): number {
@@ -40,15 +40,15 @@ function distance(from: string, to: string): number {
 }
 
 /**
- * Returns the setting that a misspelt name probably means. Ignores the prefix `PETREL_`, differences in case, and one
- * or two wrong letters. Returns undefined for a correct name, or if no setting is similar.
+ * Returns the setting that a misspelt name probably means. Ignores the prefix `PETREL_`, upper and lower case, and one
+ * or two wrong letters. Returns undefined for a correct name and for a name that resembles no setting.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
   if (known.includes(name) || otherVariables.has(name) || name.length > 64) return undefined;
   const bare = name.toUpperCase().replace(/^PETREL_/, '');
   if (known.includes(bare)) return bare;
-  // Short names must match exactly, because they are too similar to each other.
+  // Short names must match exactly, because they resemble each other.
   const max = bare.length < 6 ? 0 : bare.length < 9 ? 1 : 2;
   const near = known.map((each) => ({ each, by: distance(bare, each) })).sort((a, b) => a.by - b.by)[0];
   return near !== undefined && near.by <= max ? near.each : undefined;
@@ -72,8 +72,8 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // Throws for a misspelt name. Otherwise nobody would notice that the setting is missing. The error does not contain
-    // the line, because the line may contain a secret.
+    // Throws for an unknown name, because otherwise nobody would notice that the setting is missing. The error does not
+    // quote the line, which may contain a secret.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
       const hint = meant === undefined ? '' : `: did you mean ${meant}?`;
@@ -85,9 +85,9 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
 }
 
 /**
- * Returns the environment plus the settings from `PETREL_CONFIG` and from the `…_FILE` variables. A variable in the
- * environment overrides a line of the settings file. Errors: ConfigFileError for an unreadable file, an unknown
- * setting, or a secret that is given twice.
+ * Returns the environment with the settings from `PETREL_CONFIG` and the secrets from the `…_FILE` variables. The
+ * environment overrides the settings file. Throws a ConfigFileError for an unreadable file, an unknown setting, or a
+ * secret that is given twice.
  */
 export function withFiles(env: Variables, names: readonly string[]): Variables {
   const known = new Set([...names, ...secretSettings.map((name) => `${name}_FILE`)]);

@@ -6,7 +6,9 @@ import { parseAddress } from '../rules/database_url.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { validUsername } from '../rules/usernames.js';
 
-/** Creates a format from `read`, which converts text to a value. If `read` returns undefined, the text is refused. */
+/**
+ * Creates a format from `read`, which converts text to a value, or returns undefined to refuse the text with `message`.
+ */
 const form = <T>(message: string, read: (text: string) => T | undefined) =>
   z.string().transform((text, ctx): T => {
     const value = read(text);
@@ -28,8 +30,8 @@ export const url = (protocols: readonly string[]) =>
   });
 
 /**
- * The address of an identity provider. Codes and secrets are sent to this address, so HTTP is allowed only for a
- * provider on this machine.
+ * The address of an identity provider. It receives codes and secrets, so HTTP is allowed only for a provider on this
+ * machine.
  */
 export const providerUrl = z.string().refine(
   (text) => {
@@ -52,8 +54,8 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
 });
 
 /**
- * Parses standbys. Each standby has the number of the database that it replicates: `postgres://…` is a standby of
- * database 0, and `1=postgres://…` is a standby of database 1.
+ * Parses standby databases. The number before the URL is the number of the primary database: `postgres://…` is a
+ * standby of database 0, and `1=postgres://…` is a standby of database 1.
  */
 export const standbys = form(
   'URLs that begin with postgres:// or postgresql://, separated by blanks; a standby of database 1 of DATABASE_SHARDS begins with 1=',
@@ -67,7 +69,7 @@ export const standbys = form(
   },
 );
 
-/** Parses a list of servers as URLs. A bare host:port uses the protocol and password of the first URL. */
+/** Parses a list of servers, given as URLs. A bare host:port gets the protocol and password of the first URL. */
 export const servers = (port: number) =>
   form('host:port or redis:// or rediss:// URLs, separated by commas', (text) => {
     const parts = text.split(',').map((part) => part.trim());
@@ -89,7 +91,8 @@ export const servers = (port: number) =>
   });
 
 /**
- * Parses databases by number in ascending order, for example `1=postgres://…,2=postgres://…`. A URL may contain commas.
+ * Parses a list of databases with ascending numbers, for example `1=postgres://…,2=postgres://…`. A URL may itself
+ * contain commas.
  */
 export const shards = form(
   '<number>=postgres://… for each database, separated by commas, each number from 1 to 999 once',
@@ -112,7 +115,7 @@ export const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
 
-/** Parses a list of keys in the form `id:base64,id:base64`. The first key encrypts, and all keys decrypt. */
+/** Parses a list of keys in the form `id:base64,id:base64`. The first key encrypts. All keys decrypt. */
 export const keyRing = form('id:base64 of 32 bytes, several of different ids separated by commas', (text) => {
   const keys = text.split(',').map((part) => {
     const [id = '', base64 = ''] = part.trim().split(':');
@@ -137,7 +140,8 @@ export const suggestedNames = form(
 );
 
 /**
- * Parses peppers separated by commas. New tokens are hashed with the first pepper. Tokens of all peppers are accepted.
+ * Parses a comma-separated list of peppers. New tokens are hashed with the first. Tokens hashed with any of them are
+ * accepted.
  */
 export const peppers = form(
   'secrets of at least 32 characters, all different, separated by commas',
@@ -147,7 +151,7 @@ export const peppers = form(
   },
 );
 
-/** Parses address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range with one address. */
+/** Parses address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range of one address. */
 export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by commas', (text) => {
   const ranges = text.split(',').map((part) => {
     const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
@@ -158,8 +162,8 @@ export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by com
 });
 
 /**
- * Parses a rate. For example, `30/1` allows a burst of 30 calls, and the full burst is available again after 1 second.
- * `0` means no limit and is stored as 0 calls.
+ * Parses a rate limit. `30/1` allows a burst of 30 calls, and restores the full burst within 1 second. `0` means no
+ * limit and becomes 0 calls.
  */
 export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limit', (text) => {
   if (text === '0') return { calls: 0, seconds: 1 };
@@ -171,7 +175,7 @@ export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limi
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 
-/** Returns whether 32 bytes are a valid P-256 private key. Nearly all values are valid. */
+/** Returns whether 32 bytes are a valid P-256 private key, as nearly all values are. */
 function isPrivateKey(text: string): boolean {
   try {
     createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));
@@ -188,7 +192,7 @@ export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(t
 /** Parses up to four Ed25519 private keys, separated by commas. */
 export const signingKeys = form('1 to 4 keys of 32 bytes as base64url, separated by commas', (text) => {
   const keys = text.split(',').map((part) => part.trim());
-  // The last character has two unused bits. These bits must be 0, so that a key has only one spelling and cannot be
+  // The two unused bits of the last character must be 0. Otherwise a key would have several spellings and could be
   // listed twice.
   const malformed = keys.some(
     (key) => key.length !== 43 || Buffer.from(key, 'base64url').toString('base64url') !== key,

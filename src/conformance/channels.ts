@@ -1,4 +1,4 @@
-/** Checks the posts in a channel. The bot may post, edit and delete there. */
+/** Checks of the posts in a channel where the bot may post, edit and delete. */
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
 
 const check = (proves: string, run: Check['run']): Check => ({

@@ -1,4 +1,4 @@
-/** Defines a check of a server, and the functions with which checks compare answers. */
+/** Defines what a check of a server is, and the functions with which checks compare answers. */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { methods } from '../methods/methods.gen.js';
 import { type Answer, type CallOptions, type Client, Failed } from './client.js';
@@ -7,7 +7,10 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
-/** The requirements of checks. If a requirement is missing, the report gives this reason for the skipped checks. */
+/**
+ * The requirements that checks can have. If one is missing, the report gives this text as the reason why the checks
+ * were skipped.
+ */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',
@@ -20,12 +23,12 @@ export const needs = {
 export type Need = keyof typeof needs;
 
 export interface Places {
-  /** A chat in which the bot may send and pin. */
+  /** The id of a chat in which the bot may send and pin. */
   readonly chat: number;
   readonly group: number;
   readonly channel: number;
   readonly webhook: string;
-  /** The other bot, an ordinary member of the group. */
+  /** A second bot, which is an ordinary member of the group. */
   readonly second: { readonly id: number; readonly token: string };
 }
 
@@ -33,11 +36,11 @@ export interface Session extends Places {
   readonly client: Client;
   readonly me: { readonly id: number; readonly first_name: string };
   call(method: string, params?: Given, options?: CallOptions): Promise<Answer>;
-  /** Returns the result of a call. Throws if the call fails or the result does not match the schema of the method. */
+  /** Makes a call and returns its result. Throws if the call fails or the result does not match the method's schema. */
   result(method: string, params?: Given, options?: CallOptions): Promise<Result>;
-  /** Sends a text message, and returns its id. */
+  /** Sends a text message and returns its id. */
   send(text?: string, more?: Given): Promise<number>;
-  /** Makes a call that must get exactly this error of the catalogue. */
+  /** Makes a call that must fail with exactly this error of the catalogue. */
   refused(
     method: string,
     params: Given,
@@ -48,9 +51,9 @@ export interface Session extends Places {
 }
 
 export interface Check {
-  /** The group under which the report lists the check. */
+  /** The heading under which the report lists the check. */
   readonly subject: string;
-  /** The statement that the check proves. */
+  /** The statement that the check proves about the server. */
   readonly proves: string;
   readonly needs: readonly Need[];
   /** True for a check that changes nothing. Such checks run concurrently. */
@@ -63,8 +66,8 @@ export const show = (value: unknown): string => JSON.stringify(value) ?? String(
 type Test = (value: unknown) => boolean;
 
 /**
- * Describes where a value lacks an expected part. Returns null if the value lacks nothing. A function in `expected`
- * tests the value at the same place.
+ * Compares a value with the parts it should have. Returns a description of the first difference, or null if there is
+ * none. A function in `expected` tests the corresponding part.
  */
 function difference(value: unknown, expected: unknown, path: string): string | null {
   if (typeof expected === 'function')
@@ -82,7 +85,7 @@ function difference(value: unknown, expected: unknown, path: string): string | n
   return null;
 }
 
-/** Throws unless the value has everything in `expected`. The value may have further fields. */
+/** Throws unless the value has everything in `expected`. Additional fields are allowed. */
 export function expectLike(value: unknown, expected: unknown, what: string): void {
   const found = difference(value, expected, what);
   if (found !== null) throw new Failed(found);
@@ -92,13 +95,13 @@ export function expectTrue(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Failed(what);
 }
 
-/** Returns the body that the interface prescribes for an error. */
+/** Returns the response body that the interface prescribes for an error. */
 export function refusalOf({ code, message, retryAfter }: ApiError): object {
   const parameters = retryAfter === undefined ? {} : { parameters: { retry_after: retryAfter } };
   return { ok: false, error_code: code, description: message, ...parameters };
 }
 
-/** Throws unless the answer is exactly this refusal. */
+/** Throws unless the answer is exactly the given refusal. */
 export function expectRefusal({ status, headers, body }: Answer, error: ApiError, what: string): void {
   const expected = refusalOf(error);
   const isSame =
@@ -113,7 +116,10 @@ export function expectRefusal({ status, headers, body }: Answer, error: ApiError
 
 const schemas = new Map(methods.map(({ name, result }) => [name, result]));
 
-/** Throws unless the answer is a success with a result that the schema of the method accepts. */
+/**
+ * Returns the result of a successful answer. Throws for any other answer, or if the result does not match the method's
+ * schema.
+ */
 function resultIn(method: string, params: Given, { status, body }: Answer): Result {
   const what = `${method} ${show(params)}`;
   if (status !== 200 || body?.ok !== true) throw new Failed(`${what} answered ${status} ${show(body)}`);
@@ -126,10 +132,10 @@ function resultIn(method: string, params: Given, { status, body }: Answer): Resu
   return body.result;
 }
 
-/** The messages that a run sent, by chat. */
+/** The messages that the run sent: message ids by chat id. */
 export type Sent = Map<number, Set<number>>;
 
-/** Remembers the messages in a result. */
+/** Adds the messages in a result to `sent`. */
 function note(sent: Sent, { chat_id }: Given, result: Result): void {
   for (const { message_id, chat } of Array.isArray(result) ? result : [result]) {
     const id = chat?.id ?? chat_id;
@@ -138,7 +144,7 @@ function note(sent: Sent, { chat_id }: Given, result: Result): void {
   }
 }
 
-/** Creates the functions with which checks make calls. Records the messages that checks send in `sent`. */
+/** Creates the functions with which checks make calls. They add each sent message to `sent`. */
 export function createSession(client: Client, me: Session['me'], places: Places, sent: Sent): Session {
   const result: Session['result'] = async (method, params = {}, options = {}) => {
     const found = resultIn(method, params, await client.call(method, params, options));

@@ -1,10 +1,10 @@
-/** Calls a server over HTTP. If an answer asks the client to wait, waits for that time. */
+/** Calls a server over HTTP. Waits and repeats a call when the answer asks for it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 import { type Encoded, type Encoding, encode, type Given, type Upload } from './encodings.js';
 import { conformanceLimits as limits } from './limits.js';
 
-/** The error of a check. Its text says how the server differs from the interface. */
+/** Thrown when a check fails. The message says how the server differs from the interface. */
 export class Failed extends Error {}
 
 export interface Answer {
@@ -19,7 +19,7 @@ export interface CallOptions {
   readonly files?: Readonly<Record<string, Upload>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly token?: string;
-  /** True if the check expects an answer with 429 or 503. */
+  /** True if the check expects 429 or 503. Such an answer is returned, and the call is not repeated. */
   readonly once?: boolean;
 }
 
@@ -32,10 +32,10 @@ export interface RawCall {
 
 export interface Client {
   readonly token: string;
-  /** The number of requests so far. */
+  /** Returns how many requests were sent so far. */
   readonly sent: () => number;
   call(method: string, params?: Given, options?: CallOptions): Promise<Answer>;
-  /** Sends a request as it is. The answer must be JSON. */
+  /** Sends a request unchanged. Throws unless the answer is JSON. */
   raw(request: RawCall): Promise<Answer>;
   download(filePath: string): Promise<{ readonly status: number; readonly bytes: Buffer }>;
 }
@@ -52,7 +52,7 @@ async function bytesOf(response: Response): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Returns the seconds to wait. Throws if the answer does not contain this number. */
+/** Returns the seconds that the answer asks to wait. Throws if they are missing. */
 function retryAfter({ status, headers, body }: Answer): number {
   const seconds = body?.parameters?.retry_after;
   if (!Number.isInteger(seconds) || seconds < 1 || headers.get('retry-after') !== String(seconds))

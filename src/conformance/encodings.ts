@@ -1,4 +1,4 @@
-/** Encodes the parameters of a call in every way that the interface allows. */
+/** Encodes a call's parameters in every way that the interface allows. */
 
 export type Given = Readonly<Record<string, unknown>>;
 
@@ -17,7 +17,7 @@ export interface Encoded {
   readonly body?: string | FormData;
 }
 
-/** Converts a value to text for a query or a form. */
+/** Converts a parameter to the text for a query or a form. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 function asForm(params: Given): URLSearchParams {
@@ -34,7 +34,7 @@ function asMultipart(params: Given, files: Readonly<Record<string, Upload>>): Fo
   return form;
 }
 
-/** Encodes a call. With files, the encoding must be multipart. */
+/** Encodes a call. A call with files must use multipart. */
 export function encode(
   params: Given,
   encoding: Encoding,

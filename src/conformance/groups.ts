@@ -1,6 +1,4 @@
-/**
- * Contains the checks of a group that the bot administers, and of its members. The settings of the group are restored.
- */
+/** Checks of a group in which the bot is an administrator, and of its members. Restores the group's settings. */
 import { type Check, expectLike, expectTrue, type Result, type Session, show } from './check.js';
 import { png } from './samples.js';
 

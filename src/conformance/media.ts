@@ -1,6 +1,4 @@
-/**
- * Contains the checks of files and of other content: photos, documents, albums, locations, contacts, dice and polls.
- */
+/** Checks of files and other content: photos, documents, albums, locations, contacts, dice and polls. */
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
 import { mp4, png, sticker as square, wav } from './samples.js';
 

@@ -1,4 +1,4 @@
-/** Contains the checks of text messages: sending, keyboards, edits, pins, forwards, copies and deletions. */
+/** Checks of text messages: sending, keyboards, edits, pins, forwards, copies and deletions. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
@@ -12,9 +12,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat
   run,
 });
 
-/**
- * The number of consecutive edits. If a bot makes this many edits, at least two of them are less than a second apart.
- */
+/** The number of edits in a row. Among this many, at least two are less than a second apart. */
 const edits_max = 5;
 const stored_s_max = 10;
 
@@ -110,7 +108,7 @@ async function replies(s: Session): Promise<void> {
   expectTrue(alone.reply_to_message === undefined, `the message replies to something: ${show(alone)}`);
 }
 
-/** Edits a message again and again. Returns the first answer that reports a failure. */
+/** Edits a message repeatedly. Returns the first answer that is an error. */
 async function earlyEdit(s: Session, at: Given): Promise<Answer> {
   for (let i = 0; i < edits_max; i++) {
     const answer = await s.call('editMessageText', { ...at, text: `${i}` }, { once: true });

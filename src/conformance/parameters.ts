@@ -1,6 +1,6 @@
 /**
- * Generates the checks of each method from its schema: unknown tokens, missing and wrong parameters, and encodings. The
- * schema itself says which answer each invalid call must get.
+ * Generates checks of each method from its schema: unknown tokens, missing and wrong parameters, and encodings. The
+ * schema also determines the answer that each invalid call must get.
  */
 import { z } from 'zod';
 import { ApiError } from '../errors.js';
@@ -9,7 +9,7 @@ import { type Method, parseWith } from '../server/method.js';
 import { type Check, expectRefusal, type Session, show } from './check.js';
 import { asText, type Encoding, encodings, type Given } from './encodings.js';
 
-/** The part of JSON Schema that the parameters use. */
+/** The part of JSON Schema that parameter schemas use. */
 interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
@@ -21,12 +21,12 @@ interface Shape {
   readonly required?: readonly string[];
 }
 
-/** An id that no chat, message or person has. */
+/** An id that belongs to no chat, message or person. */
 const nobody = 9_999_999_999_998;
 
 const picture = 'https://example.org/picture.jpg';
 
-/** Accepted values by parameter name, for parameters whose type does not show the required form. */
+/** Valid values by parameter name, for parameters whose schema does not show the required form. */
 const known: Readonly<Record<string, unknown>> = {
   chat_id: -nobody,
   from_chat_id: -nobody,
@@ -36,7 +36,7 @@ const known: Readonly<Record<string, unknown>> = {
   emoji_list: '👍',
 };
 
-/** Returns a value of the shape. The value names no existing chat, so an accepted call changes no chat. */
+/** Returns a value that fits the shape. The value refers to no existing chat, so an accepted call changes no chat. */
 function plausible(shape: Shape, name = ''): unknown {
   if (name in known && shape.type !== 'array' && shape.type !== 'object') return known[name];
   if (shape.const !== undefined) return shape.const;
@@ -57,7 +57,7 @@ function plausible(shape: Shape, name = ''): unknown {
   }
 }
 
-/** Parameters that a method needs although its schema does not require them. */
+/** Parameters that a call needs although the method's schema marks them as optional. */
 const optionalParts: Readonly<Record<string, Given>> = {
   sendAnimation: { animation: picture },
   sendAudio: { audio: picture },
@@ -78,7 +78,7 @@ const invalidValues: readonly unknown[] = [
   ...[{}, [1], 1.5, true, [[]], -1],
 ];
 
-/** Returns the error with which the schema refuses these parameters, or null if the schema accepts them. */
+/** Returns the error that the schema gives for these parameters, or null if it accepts them. */
 function errorFor(schema: z.ZodType, params: Given): ApiError | null {
   try {
     parseWith(schema, params);
@@ -96,19 +96,19 @@ interface Invalid {
 }
 
 interface InvalidCalls {
-  /** The fewest parameters that the schema accepts. */
+  /** The smallest set of parameters that the schema accepts. */
   readonly base: Given;
   readonly missing: readonly Invalid[];
   readonly wrong: readonly Invalid[];
-  /** One invalid call in each encoding. Empty if the method accepts every text. */
+  /** One invalid call for each encoding. Empty if the method accepts any text. */
   readonly encoded: readonly Invalid[];
 }
 
-/** Parameters as the server gets them. In all encodings except JSON, every value is a text. */
+/** Returns the parameters as the server sees them. In every encoding except JSON, each value is a text. */
 const asTexts = (params: Given): Given =>
   Object.fromEntries(Object.entries(params).map(([name, value]) => [name, asText(value)]));
 
-/** Builds invalid calls of a method from its schema. */
+/** Builds invalid calls of a method from the schema of its parameters. */
 export function invalidCalls(params: z.ZodType): InvalidCalls {
   const shape = z.toJSONSchema(params, { io: 'input', unrepresentable: 'any' }) as Shape;
   const base = required(shape);
@@ -143,7 +143,7 @@ async function expectRefusals(session: Session, method: string, calls: readonly 
   }
 }
 
-/** Returns a token with the same bot id and another secret. */
+/** Returns a token with the same bot id and a different secret. */
 const otherToken = (token: string): string => {
   const [id = ''] = token.split(':');
   return `${id}:A${'x'.repeat(34)}`;
@@ -168,7 +168,7 @@ function checksOf(method: Method): Check[] {
   const refusals = (proves: string, calls: readonly Invalid[]): Check[] =>
     calls.length === 0 ? [] : [make(proves, (session) => expectRefusals(session, name, calls))];
   const whole = { ...base, ...optionalParts[name] };
-  // A video note must be an upload or a file of this server. The server checks this before it checks the chat.
+  // A video note must be an upload or a file on this server. The server checks this before it looks up the chat.
   const isOfChat =
     name !== 'sendVideoNote' && base.chat_id === known.chat_id && method.errors.includes('chat_not_found');
   return [

@@ -1,4 +1,4 @@
-/** Writes the results of a run as text. */
+/** Formats the results of a run as text. */
 import { maskTokens } from '../rules/token.js';
 import { type Check, needs } from './check.js';
 
@@ -6,7 +6,7 @@ export interface Outcome {
   readonly subject: string;
   readonly proves: string;
   readonly state: 'passed' | 'failed' | 'skipped';
-  /** Why the check failed or was skipped. Contains no token. */
+  /** Why the check failed or was skipped. Tokens are masked. */
   readonly reason?: string;
   readonly ms: number;
 }
@@ -30,7 +30,7 @@ export interface Report {
 
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** Lists every failed and skipped check, and for each subject the number of checks that passed. */
+/** Lists every failed and skipped check, and how many checks passed for each subject. */
 export function reportText({ checks, left, requests, ms, ...sums }: Report): string {
   const lines = [...new Set(checks.map(({ subject }) => subject))].flatMap((subject) => {
     const own = checks.filter((each) => each.subject === subject);
@@ -47,7 +47,7 @@ export function reportText({ checks, left, requests, ms, ...sums }: Report): str
   return `${[...lines, ...left, `${total}; ${effort}`].join('\n')}\n`;
 }
 
-/** Lists checks with the reasons for which they are skipped. */
+/** Lists the given checks, each with the reason for which it may be skipped. */
 export function listText(checks: readonly Check[]): string {
   const lines = checks.map(({ subject, proves, needs: own }) => {
     const reasons = own.map((need) => needs[need]).join(', or if ');
@@ -56,10 +56,16 @@ export function listText(checks: readonly Check[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A secret in a text is recognised by this many leading characters. A thief could not use fewer characters. */
+/**
+ * The number of leading characters by which a secret in a text is recognised. Fewer characters would be of no use to a
+ * thief.
+ */
 const recognised = 8;
 
-/** Masks the secret part of these tokens in a text, even if a token in the text is cut or extended. */
+/**
+ * Masks the secret part of the given tokens in a text, even if the text has only the beginning of a secret or more
+ * characters after it.
+ */
 function maskSecrets(text: string, tokens: readonly string[]): string {
   const starts = tokens.map((token) => token.slice(token.indexOf(':') + 1).slice(0, recognised));
   return starts
@@ -70,6 +76,6 @@ function maskSecrets(text: string, tokens: readonly string[]): string {
     }, maskTokens(text));
 }
 
-/** Returns the text of an error, with at most `most` characters and without these tokens. */
+/** Returns an error's text, cut to `most` characters and with the given tokens masked. */
 export const reasonOf = (error: unknown, most: number, tokens: readonly string[]): string =>
   maskSecrets((error as Error).message, tokens).slice(0, most);

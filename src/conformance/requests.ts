@@ -1,4 +1,4 @@
-/** Contains the checks of invalid requests: wrong addresses, verbs, names, encodings and bodies. */
+/** Checks of invalid requests: wrong paths, verbs, names, encodings and bodies. */
 import { ApiError } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
 import type { RawCall } from './client.js';

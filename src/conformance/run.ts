@@ -1,4 +1,6 @@
-/** Runs `petrel conformance`: checks a running server from outside, and reports how it differs from the interface. */
+/**
+ * Runs `petrel conformance`, which checks a running server from outside and reports how it differs from the interface.
+ */
 import { writeFileSync } from 'node:fs';
 import { version } from '../config/version.js';
 import { channelChecks } from './channels.js';
@@ -23,8 +25,8 @@ import { settingChecks } from './settings.js';
 import { updateChecks } from './updates.js';
 
 /**
- * Checks that change nothing come first. The last check of groups comes at the end, because this check removes the
- * second bot from the group.
+ * The checks in their order. Checks that change nothing come first. The last one of `groups.ts` comes at the end,
+ * because it removes the second bot from the group.
  */
 export const checks: readonly Check[] = [
   ...requestChecks,
@@ -44,7 +46,7 @@ export interface ConformanceOptions {
   readonly channel?: number;
   readonly secondToken?: string;
   readonly webhook?: string;
-  /** Runs only checks whose subject or statement contains one of these texts. */
+  /** Runs only checks whose subject or statement contains one of these texts. Undefined runs all. */
   readonly only?: readonly string[];
   readonly list?: true;
   readonly json?: string;
@@ -63,7 +65,7 @@ async function identify(client: Client, what: string): Promise<Session['me']> {
   return { id: body.result.id, first_name: body.result.first_name };
 }
 
-/** Determines the resources that the checks can use. Throws Failed if a token does not work. */
+/** Finds out which requirements of checks are met. Throws Failed if a token does not work. */
 async function prepare(url: string, options: ConformanceOptions, client: Client): Promise<Prepared> {
   const { chat = 0, group = 0, channel = 0, webhook = '', secondToken } = options;
   const me = await identify(client, '--token');
@@ -117,8 +119,8 @@ async function runOne(check: Check, { session, has }: Prepared, endsAt: number):
 }
 
 /**
- * Runs the checks that change nothing concurrently, and all other checks one by one. Returns the outcomes in the order
- * of the checks.
+ * Runs the checks that change nothing concurrently, and the others one at a time. Returns the outcomes in the order of
+ * the checks.
  */
 async function runAll(chosen: readonly Check[], prepared: Prepared): Promise<Outcome[]> {
   const endsAt = performance.now() + limits.conformance_run_ms_max;
@@ -156,7 +158,7 @@ async function clean({ call }: Session, sent: Sent): Promise<string[]> {
 const matches = ({ subject, proves }: Check, only: readonly string[] | undefined): boolean =>
   only === undefined || only.some((text) => `${subject}: ${proves}`.includes(text));
 
-/** Checks a server. Throws Failed if the server cannot be reached, or if a token does not work. */
+/** Checks a server. Throws Failed if the server cannot be reached or a token does not work. */
 export async function checkServer(given: string, options: ConformanceOptions): Promise<Report> {
   const began = performance.now();
   const url = given.replace(/\/+$/, '');
@@ -188,7 +190,10 @@ export async function checkServer(given: string, options: ConformanceOptions): P
   };
 }
 
-/** Checks a server, and prints and writes the report. Returns whether at least one check ran and none failed. */
+/**
+ * Checks a server, then prints the report and writes it to a file if asked to. Returns true if at least one check ran
+ * and none failed.
+ */
 export async function runConformance(url: string, options: ConformanceOptions): Promise<boolean> {
   if (options.list) {
     process.stdout.write(listText(checks.filter((check) => matches(check, options.only))));

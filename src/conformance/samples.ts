@@ -15,7 +15,7 @@ export const sticker = Buffer.from(
   'base64',
 );
 
-/** A video of 64 × 64 pixels and one second. Its frame cannot be decoded. */
+/** A video of 64 × 64 pixels that lasts one second. Its frame cannot be decoded. */
 export const mp4 = Buffer.from(
   [
     'AAAAGGZ0eXBpc29tAAACAGlzb21hdmMxAAAAEm1kYXQAAAAAAAAAAAAAAAACO21vb3YAAABsbXZoZAAAAAAAAAAAAAAAAAAAA+gA',
@@ -31,7 +31,7 @@ export const mp4 = Buffer.from(
   'base64',
 );
 
-/** A second of silence, with 8,000 samples of one byte. */
+/** A second of silence at 8,000 samples of one byte. */
 export const wav = Buffer.concat([
   Buffer.from('UklGRmQfAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YUAfAAA=', 'base64'),
   Buffer.alloc(8_000, 128),

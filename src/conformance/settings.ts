@@ -1,4 +1,4 @@
-/** Contains the checks of the bot's settings. Each check restores the settings that it changes. */
+/** Checks of the bot's settings. Each check restores the settings that it changes. */
 import type { ErrorName } from '../errors.js';
 import { type Check, expectLike, expectTrue, type Session, show } from './check.js';
 
@@ -9,7 +9,7 @@ const check = (proves: string, run: Check['run']): Check => ({
   run,
 });
 
-/** The language whose texts and commands are changed. */
+/** The checks change the bot's texts and commands in this language. */
 const language_code = 'kk';
 
 const texts = (

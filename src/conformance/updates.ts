@@ -1,7 +1,4 @@
-/**
- * Contains the checks of updates: polls, webhooks and answers to queries. The checks set a webhook, but no receiver
- * listens at its URL.
- */
+/** Checks of updates: polls, webhooks and answers to queries. They set a webhook at whose URL no receiver listens. */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
 
@@ -12,7 +9,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = []): C
   run,
 });
 
-/** Closing a poll causes an update for the bot, and no person has to act. */
+/** Closes a poll. This creates an update for the bot without any action by a person. */
 async function closePoll(s: Session): Promise<string> {
   const { message_id, poll } = await s.result('sendPoll', { chat_id: s.chat, question: '?', options: ['a'] });
   await s.result('stopPoll', { chat_id: s.chat, message_id });
@@ -26,7 +23,7 @@ interface Update {
 
 const polls_max = 20;
 
-/** Calls `getUpdates` without confirming updates, until the bot gets the update about the closed poll. */
+/** Repeats `getUpdates` without confirming updates until the bot gets the update about the closed poll. */
 async function awaitPoll(s: Session, id: string, offset: number): Promise<Update> {
   for (let i = 0; i < polls_max; i++) {
     const all: readonly Update[] = await s.result('getUpdates', { offset, timeout: 1 });
@@ -81,7 +78,7 @@ async function ends(s: Session): Promise<void> {
     answered = true;
   };
   void earlier.then(noteAnswer, noteAnswer);
-  // The two calls may arrive in either order. The check therefore makes further calls until the first call is answered.
+  // Either call may reach the server first. Makes further calls until the first call is answered.
   for (let i = 0; i < polls_max && !answered; i++) await s.result('getUpdates', { offset, timeout: 1 });
   expectRefusal(await earlier, new ApiError('poll_terminated_by_poll'), 'the earlier getUpdates');
 }
@@ -130,8 +127,8 @@ async function refusesWebhooks(s: Session): Promise<void> {
     await refused({ certificate: 'no certificate' }, 'certificate_invalid');
     expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo after refusals');
   } finally {
-    // Deletes the webhook, in case the server has wrongly accepted one of these settings. Otherwise the server would
-    // send the bot's updates to the URL of this check.
+    // The server may have wrongly accepted one of the invalid settings. Deletes the webhook, because the server would
+    // otherwise send the bot's updates to this URL.
     await s.result('deleteWebhook');
   }
 }

@@ -6,16 +6,16 @@ export interface Pids {
   readonly front: readonly number[];
   readonly deliver: readonly number[];
   readonly flush: readonly number[];
-  /** The pid of the Redis server. Null while the server restarts, and for a server that `dev` did not start. */
+  /** The pid of the Redis server. Null while Redis restarts, and if `dev` uses a Redis that it did not start. */
   readonly redis: number | null;
   readonly postgres: number | null;
 }
 
-/** The content of `dev.json`. The file exists only while the whole installation runs. */
+/** The content of `dev.json`. The file exists only while the whole installation is running. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
-  /** A one-time link that signs in to `/app` as the demo users. It works only in a browser on this machine. */
+  /** A one-time link that signs a person in to `/app` as the demo users. It works only in a browser on this machine. */
   readonly demo_link: string;
   readonly redis_url: string;
   readonly database_url: string;

@@ -1,4 +1,4 @@
-/** Finds Chromium for the browser tests, or installs it with the system's package manager. */
+/** Finds Chromium for the browser tests. Installs it with the system's package manager if it is missing. */
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
@@ -15,7 +15,7 @@ const managers: readonly Manager[] = [
   { command: 'brew', steps: [['brew', 'install', '--cask', 'chromium']], unprivileged: true },
 ];
 
-/** Installs Chromium if it is missing. If that fails, throws a Refusal with the commands to run. */
+/** Installs Chromium if it is missing. If the installation fails, throws a Refusal that names the commands to run. */
 export function ensureChromium(log: (line: string) => void): Promise<string> {
   const byHand = 'install Chromium or Chrome yourself, in a folder of the PATH';
   return ensureProgram({ name: 'Chromium', managers, byHand, instead: byHand, find: findChromium }, log);

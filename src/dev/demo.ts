@@ -1,4 +1,4 @@
-/** Creates two users and a bot once, through the public HTTP interface. Keeps their tokens for later runs. */
+/** Creates two users and a bot through the public HTTP interface, and keeps their tokens. Later runs use them again. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readJsonIfThere, writeFileAtomic } from './files.js';
@@ -27,7 +27,7 @@ export interface DemoOptions {
   readonly adminToken: string;
   /** This file (mode 0600) records the created users and bot. */
   readonly path: string;
-  /** Names the database. Demo data from another database is not reused. */
+  /** Identifies the database. Demo data from another database are not reused. */
   readonly database: string;
 }
 
@@ -91,8 +91,8 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
 /**
- * Returns the username for this attempt: first `name`, then `name2`, `name3` and so on. Another installation on the
- * same database may have taken a name.
+ * Returns the username to try: first `name`, then `name2`, `name3` and so on. Another installation on the same database
+ * may have taken a name.
  */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
@@ -117,7 +117,7 @@ async function isWhoTheySay({ baseUrl }: DemoOptions, user: DemoUser): Promise<n
 }
 
 /**
- * Returns the recorded user, with a new token if the old token stopped working. Returns undefined if the user no longer
+ * Returns the recorded user, with a new token if the recorded one no longer works. Undefined if the user no longer
  * exists.
  */
 async function keptUser(options: DemoOptions, user: DemoUser | undefined): Promise<DemoUser | undefined> {
@@ -175,8 +175,8 @@ async function makeBot(options: DemoOptions, owner: DemoUser): Promise<DemoBot> 
 }
 
 /**
- * Returns the demo users and their bot with working tokens. Creates missing users, bots and tokens, so repeated calls
- * change nothing. Throws a Refusal that quotes the answer of the failed call.
+ * Returns the demo users and their bot with working tokens. Creates only what is missing. Throws a Refusal that quotes
+ * the server's answer if a call fails.
  */
 export async function ensureDemo(options: DemoOptions): Promise<Demo> {
   const database = createHash('sha256').update(options.database).digest('hex').slice(0, 16);

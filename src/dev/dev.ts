@@ -1,5 +1,5 @@
 /**
- * Runs the role `dev`, which is `npm start`. Starts everything, prints the banner, and shuts down cleanly on a signal.
+ * Runs the role `dev`, as `npm start` does. Starts everything, prints the banner, and shuts down cleanly on a signal.
  */
 import type { Config } from '../config/config.js';
 import { banner } from './announce.js';
@@ -8,14 +8,14 @@ import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
- * A second signal within this time counts as part of the first signal. npm forwards a Ctrl-C that the terminal has
- * already sent to this process.
+ * A second signal within this time (in ms) counts as the same signal. After a Ctrl-C, this process gets a signal from
+ * the terminal and another from npm.
  */
 const same_signal_ms_max = 1_000;
 
 /**
- * Returns two abort signals. The first signal to the process requests a shutdown, and a later signal shortens the
- * shutdown.
+ * Returns two abort signals. The first process signal requests a shutdown (`stop`), and a later one shortens it
+ * (`hurry`).
  */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
@@ -38,12 +38,12 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
 }
 
 /**
- * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. After a Refusal, prints the
+ * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. After a Refusal, prints its
  * message to stderr, sets the exit code to 1 and resolves. Rethrows any other error after the clean-up. `main` is the
- * compiled `main.js` whose roles are started. The default is the `main.js` of this build.
+ * path of the `main.js` that runs the roles, by default the one of this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // Ignores the error. This process must still clean up after its output pipe closes (`npm start | head`).
+  // The output pipe may close early (`npm start | head`). Ignores this error, because the process must still clean up.
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();
@@ -56,8 +56,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Keeps the process alive, because signal handlers do not. With external servers, nothing else might keep it
-      // alive.
+      // Keeps the process alive. Signal handlers do not, and with external servers nothing else might.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);

@@ -1,4 +1,4 @@
-/** Writes files atomically, stores secrets that only the owner can read, and finds the in-memory file system. */
+/** Writes files atomically, stores secrets that only the owner can read, and finds an in-memory file system. */
 import { randomBytes } from 'node:crypto';
 import {
   accessSync,
@@ -13,10 +13,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 
-/** If a server log has more bytes than this, the next start renames it to `<name>.1`. */
+/** The size in bytes above which the next start renames a server's log to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
-/** Replaces a file atomically: readers see either the old text or the new text. */
+/** Replaces a file atomically: a reader sees either the old text or the new text. */
 export function writeFileAtomic(path: string, text: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -29,8 +29,8 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
 }
 
 /**
- * Returns `root` if this user may write to `root` and if `root` has `freeBytesMin` free bytes. Otherwise returns
- * undefined. `/dev/shm` is the in-memory file system of Linux. In a container, this file system often has only 64 MB.
+ * Returns `root` if this user may write to it and if it has `freeBytesMin` free bytes. Otherwise returns undefined.
+ * `/dev/shm` is Linux's in-memory file system. In a container, it often has only 64 MB.
  */
 export function memoryRoot(freeBytesMin: number, root = '/dev/shm'): string | undefined {
   try {
@@ -61,7 +61,9 @@ export function readJsonIfThere(path: string): unknown {
   }
 }
 
-/** Reads a secret, or creates the file with a new secret: 32 random bytes as hex, mode 0600. */
+/**
+ * Reads a secret from a file. Creates the file with a new secret if it is missing: 32 random bytes as hex, mode 0600.
+ */
 export function keptSecret(path: string): string {
   const kept = readIfThere(path)?.trim();
   if (kept) return kept;
@@ -71,8 +73,8 @@ export function keptSecret(path: string): string {
 }
 
 /**
- * Calls `use` with a file descriptor that appends to the log, and with the current size of the log. A child process
- * that inherits the descriptor has its own copy.
+ * Opens a log for appending. Calls `use` with its file descriptor and its current size. A child process that inherits
+ * the descriptor has its own copy.
  */
 export function withLog<T>(path: string, use: (fd: number, start: number) => T): T {
   if (sizeOf(path) > log_bytes_max) renameSync(path, `${path}.1`);

@@ -7,7 +7,7 @@ import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
 import { startOf } from './processes.js';
 import { Refusal, reasonOf } from './refusal.js';
 
-/** The version of the folder's layout. Increase it when an older program would misread the new layout. */
+/** The version of the folder's layout. Increase it when an older program would misread a changed layout. */
 const format_version = 1;
 
 export interface Secrets {
@@ -18,8 +18,8 @@ export interface Secrets {
 }
 
 /**
- * Creates the folder, or checks that the folder is ours and has our format version. Otherwise throws a Refusal and
- * changes nothing.
+ * Creates the folder, or checks that Petrel created it in this format version. Otherwise throws a Refusal and changes
+ * nothing.
  */
 export function openHome(home: string): void {
   const versionPath = join(home, 'version.json');
@@ -30,7 +30,7 @@ export function openHome(home: string): void {
   }
   const entries = readdirSync(home);
   if (!entries.includes('version.json')) {
-    // Accepts the folder `files`, because a front that ran without `dev` may have stored uploads there.
+    // Accepts the subfolder `files`, because a front that ran without `dev` may have stored uploads there.
     if (entries.some((entry) => entry !== 'files' && !/^(lock|version\.json)/.test(entry))) {
       throw new Refusal(
         `PETREL_HOME ${home} is not empty and was not created by Petrel. Choose an empty directory`,
@@ -64,8 +64,7 @@ function holderOf(text: string | undefined): Holder | undefined {
 
 /**
  * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, even
- * if another process has the same pid now. If another process holds the lock, throws a Refusal with the pid of that
- * process.
+ * if its pid now belongs to another process. If a running process holds the lock, throws a Refusal with its pid.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');
@@ -75,8 +74,7 @@ export function lockHome(home: string): () => void {
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        // Uses a hard link, which makes the complete content visible in one step. A reader never sees a half-written
-        // lock.
+        // A hard link makes the complete file visible in one step, so that no reader sees a half-written lock.
         linkSync(draft, path);
         return () => {
           if (readIfThere(path) === mine) rmSync(path, { force: true });
@@ -101,10 +99,7 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/**
- * Moves away the lock of a dead process. If another process takes the lock just before the move, restores the lock of
- * that process.
- */
+/** Moves a dead process's lock away. If another process takes the lock just before the move, restores that lock. */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -124,11 +119,11 @@ function discardStale(home: string, path: string): void {
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
-  // Adds leading zeros, which `getPrivateKey` omits.
+  // `getPrivateKey` omits leading zeros. Adds them.
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 
-/** Returns the secrets of this installation. They are created once and kept in `secrets.json` (mode 0600). */
+/** Returns the installation's secrets. They are created once and kept in `secrets.json` (mode 0600). */
 export function keptSecrets(home: string): Secrets {
   const path = join(home, 'secrets.json');
   const kept = readJsonIfThere(path) as Partial<Secrets> | undefined;
@@ -150,8 +145,8 @@ export function keptSecrets(home: string): Secrets {
 }
 
 /**
- * Returns the settings of a running installation. The settings in `given` take precedence. Returns null if no
- * installation runs.
+ * Returns the environment variables for connecting to the running installation. Variables in `given` take precedence.
+ * Null if no installation is running.
  */
 export function devEnvironment(
   home: string,

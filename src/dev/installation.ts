@@ -27,10 +27,7 @@ export interface InstallationOptions {
 }
 
 type RoleName = 'front' | 'deliver' | 'flush';
-/**
- * Lists the roles in the order of shutdown. The roles that accept new work stop first, and the role that saves the work
- * stops last.
- */
+/** The roles in the order of shutdown. Roles that accept work stop first. The role that saves the work stops last. */
 const roleNames: readonly RoleName[] = ['front', 'deliver', 'flush'];
 
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
@@ -47,7 +44,7 @@ export class Installation {
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
-  /** Whether the private Redis was stopped cleanly and its files are unchanged since then. */
+  /** Whether this private Redis was stopped cleanly and its files have not changed since. */
   #redisKept = false;
   #redisUrl = '';
   #databaseUrl = '';
@@ -63,13 +60,13 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // By default, fronts listen on all addresses. Under `npm start` they listen on all addresses only if HOST is set.
+    // A front listens on all addresses by default. Under `npm start`, it does so only if HOST is set.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
-  /** Starts everything. If a step throws a Refusal, stops what was started and rethrows the Refusal. */
+  /** Starts everything. If a step throws a Refusal, stops what is already running and rethrows the Refusal. */
   async start(): Promise<void> {
     try {
       await this.#prepare();
@@ -142,7 +139,7 @@ export class Installation {
       writeFileAtomic(this.#infoPath, `${JSON.stringify(this.info, null, 2)}\n`);
   };
 
-  /** Prepares the start. Checks without side effects come first. */
+  /** Prepares the start. The checks without side effects come first. */
   async #prepare(): Promise<void> {
     openHome(this.#home);
     this.#unlock = lockHome(this.#home);
@@ -207,7 +204,7 @@ export class Installation {
     this.#say(`  PostgreSQL runs (${seconds(since)})`);
   }
 
-  /** Keeps a server running. A restarted server has the same port, because the other processes remember the port. */
+  /** Restarts a server whenever it ends. The new server gets the same port, because the other processes remember it. */
   #keep(
     name: string,
     server: LocalServer,
@@ -231,14 +228,13 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Removes METRICS_PORT, because several processes on one machine cannot share a port.
+      // Several processes on one machine cannot share the metrics port.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Shuts down without a delay, because no load balancer has to notice the shutdown and no other front takes over
-      // the port.
+      // Does not delay the shutdown: no load balancer has to notice it first, and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
@@ -301,7 +297,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Removes the files only while this process holds the lock. Otherwise the files may belong to another run of `dev`.
+    // Removes the files only while this process holds the lock. Otherwise another run of `dev` may have written them.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

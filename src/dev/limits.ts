@@ -1,4 +1,4 @@
-/** Sets the limits for a private installation. */
+/** The limits of a private installation. */
 export const devLimits = {
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,

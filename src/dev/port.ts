@@ -1,4 +1,4 @@
-/** Checks that the port for the fronts is free before anything starts. */
+/** Checks that the fronts' port is free before anything starts. */
 import { createServer } from 'node:net';
 import { Refusal } from './refusal.js';
 
@@ -10,9 +10,9 @@ const reasons: Record<string, string> = {
 };
 
 /**
- * Binds the port exclusively, so that neither another program nor a server of ours can bind it. A shared port could be
- * bound even while another program listens. Returns a function that releases the port. Throws a Refusal if the port
- * cannot be bound.
+ * Binds the port exclusively, so that neither another program nor one of our servers can bind it. Without exclusive
+ * binding, this would succeed even while another program listens. Returns a function that releases the port. Throws a
+ * Refusal if the port cannot be bound.
  */
 export function reservePort(host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {

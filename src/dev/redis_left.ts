@@ -1,7 +1,7 @@
 /**
- * Finds out whether the files of the private Redis are unchanged since it stopped. A restored file has another inode or
- * change time, because programs cannot choose the inode or the change time. This module therefore recognises an older
- * copy of the folder, even if Postgres was restored together with the folder.
+ * Finds out whether the files of the private Redis have changed since Redis stopped. A file restored from a copy has
+ * another inode or change time, because programs cannot choose either. A restored copy of the folder is thus
+ * recognised, even if Postgres was restored with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ function describe(dir: string): string {
 }
 
 /**
- * Records the state of the files. Call this after Redis has stopped. If there is no record, the next start is as
- * careful as after a crash.
+ * Records the state of the files. Call this after Redis has stopped. Without a record, the next start is as careful as
+ * after a crash.
  */
 export function noteLeft(dir: string): void {
   try {
@@ -32,7 +32,7 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/** Compares the files with the record and removes the record. Call this only once, before Redis starts. */
+/** Returns whether the files match the record, and removes the record. Call this once, before Redis starts. */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

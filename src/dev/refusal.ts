@@ -1,6 +1,6 @@
-/** Defines the errors that stop `dev`. The message is one sentence with the cause and the remedy. */
+/** Defines the error that stops `dev`. Its message is one sentence with the cause and the remedy. */
 
-/** The error of an expected failure. The message is shown without a stack, and the process exits with code 1. */
+/** An expected failure. The process shows the message without a stack and exits with code 1. */
 export class Refusal extends Error {}
 
 export function reasonOf(error: unknown): string {

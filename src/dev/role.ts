@@ -1,4 +1,4 @@
-/** Starts one role of the program as a child process, and ends it. */
+/** Starts one role of the program as a child process and ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settings } from '../config/config.js';
@@ -17,9 +17,7 @@ export interface RoleOptions {
 }
 
 const start_ms_max = 60_000;
-/**
- * Returns how long a role may take to shut down, in ms. A role that works correctly ends by itself within this time.
- */
+/** Returns how long a role may take to shut down, in ms. A role that works correctly ends within this time. */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
   return (drain.success ? drain.data : 0) + limits.roles_stop_ms_max + limits.backends_close_ms_max;
@@ -27,15 +25,15 @@ function stopMsMax(env: RoleOptions['env']): number {
 const hurry_ms = 1_000;
 
 /**
- * Enlarges V8's young generation. Most objects of a front live for a few milliseconds, and V8 copies the live objects at
- * each collection. With 64 MB instead of 16 MB, a front spends half as much time on these copies.
+ * Enlarges V8's young generation. Most objects of a front live for a few milliseconds, and each collection copies the
+ * objects that are still alive. With 64 MB instead of 16 MB, a front spends half as much time on these copies.
  */
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
 /**
- * Starts the process of a role. A role exits when the IPC channel closes, so it also exits when this process is killed.
- * The role has its own process group. A terminal's Ctrl-C therefore does not reach the role, and this process controls
- * the order of shutdown.
+ * Starts a role as a child process. The role exits when the IPC channel closes, and thus also when this process is
+ * killed. It has its own process group, so that Ctrl-C in the terminal does not reach it and this process controls the
+ * order of shutdown.
  */
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   log.reset();
@@ -46,7 +44,7 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Ignores the error from sending to a child that has just died. Otherwise the error would end this process.
+  // Sending to a child that has just ended causes an error. Ignores it, because it would otherwise end this process.
   child.on('error', () => {});
   return child;
 }
@@ -77,10 +75,7 @@ function failure({ role, log }: RoleOptions, how: string): Refusal {
   return new Refusal(`${role} did not start (${how}): ${reason} (log: ${log.path})`);
 }
 
-/**
- * Resolves when the role has sent `{type: 'ready'}`. Throws a Refusal with the role's last error if the role ends
- * earlier.
- */
+/** Resolves when the role has sent `{type: 'ready'}`. If the role ends first, throws a Refusal with its last error. */
 export async function startRole(options: RoleOptions): Promise<Running> {
   const child = spawnRole(options);
   const exited = exitOf(child);
@@ -99,7 +94,7 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   timer.abort();
   if (outcome !== 'ready') {
     await stopRole(child, exited, stopMsMax(options.env));
-    // Waits until the pipes have been read completely, so that the message can contain the last error.
+    // Waits until the pipes have been read to their end, because they may still contain the last error.
     await sleep(20);
     throw failure(options, outcome);
   }
@@ -108,7 +103,8 @@ export async function startRole(options: RoleOptions): Promise<Running> {
 }
 
 /**
- * Runs a role that does one task and then exits. Throws a Refusal with the role's last error unless the exit code is 0.
+ * Runs a role that does one task and then exits. Unless the exit code is 0, throws a Refusal with the role's last
+ * error.
  */
 export async function runRole(options: RoleOptions): Promise<void> {
   const child = spawnRole(options);

@@ -1,11 +1,11 @@
-/** Handles the output of a role. All lines go to the role's log file, and important lines also go to the terminal. */
+/** Handles a role's output. All lines go to its log file, and important lines also to the terminal. */
 import { appendFileSync, renameSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { log_bytes_max, sizeOf } from './files.js';
 
 const warn_level = 40;
-/** The maximum number of lines per role that the terminal shows in one time window. The log file gets all lines. */
+/** The maximum number of lines per role that the terminal shows in one time window. */
 const shown_lines_max = 10;
 const shown_window_ms = 10_000;
 const line_length_max = 300;
@@ -16,8 +16,8 @@ interface Seen {
 }
 
 /**
- * Returns the text that the terminal shows for a log line. Shows JSON lines of the level warning or higher, and lines
- * of plain text that do not belong to a stack trace. Returns undefined for all other lines.
+ * Returns what the terminal shows for a log line: a JSON line with the level warning or higher, or a line of plain text
+ * outside a stack trace. Undefined for any other line.
  */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {

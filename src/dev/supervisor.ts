@@ -1,6 +1,6 @@
 /**
- * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. The pause returns to
- * 100 ms after a run that lasted 10 s.
+ * Restarts a process whenever it ends by itself. The pause before a restart doubles from 100 ms up to 5 s. After a run
+ * of at least 10 s, it is 100 ms again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from './refusal.js';
@@ -12,7 +12,7 @@ const healthy_ms = 10_000;
 export interface Running {
   readonly pid: number;
   readonly exited: Promise<string>;
-  /** Shuts the process down. When `hurry` is aborted, kills the process after at most one second. */
+  /** Shuts the process down. If `hurry` is aborted, kills it after at most one second. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
@@ -24,13 +24,13 @@ export interface Supervised {
 
 export interface Supervision<T extends Running> {
   readonly name: string;
-  /** Starts the process again, and resolves when it accepts requests. Gives up when the signal is aborted. */
+  /** Starts the process again and resolves when it accepts requests. Stops trying when the signal is aborted. */
   start(signal: AbortSignal): Promise<T>;
   readonly log: (line: string) => void;
   readonly onChange: () => void;
 }
 
-/** Keeps the running process `first` alive. The caller handles a failure of the first start. */
+/** Restarts the process when it ends. `first` is its first, already running instance. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;
@@ -51,7 +51,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
     }
   };
 
-  /** Tries again until the process accepts requests or supervision stops. Returns the next pause. */
+  /** Retries until the process accepts requests or supervision stops. Returns the pause before the next restart. */
   const restart = async (pause: number): Promise<number> => {
     for (let wait = pause; ; ) {
       await sleep(wait, undefined, { signal: stopping.signal }).catch(() => {});
@@ -78,7 +78,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       stopping.abort();
       await running?.stop(hurry);
       await served;
-      // Stops the process, because it had started before the start could be cancelled.
+      // The process may have started before its start could be cancelled.
       await running?.stop(hurry);
     },
   };

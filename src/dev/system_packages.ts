@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Refusal } from './refusal.js';
 
-/** Folders that are often missing in the PATH of a service manager or an editor. */
+/** Folders that the PATH of a service manager or an editor often lacks. */
 const usualFolders = [
   '/usr/local/bin',
   '/usr/bin',
@@ -41,7 +41,7 @@ interface Wanted {
   readonly name: string;
   readonly managers: readonly Manager[];
   readonly byHand: string;
-  /** What people without root access can do instead. */
+  /** What someone without root access can do instead. */
   readonly instead: string;
   readonly find: () => string | undefined;
 }
@@ -63,7 +63,7 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   return new Promise((done) => {
     const [command = '', ...args] = argv;
     const child = spawn(command, args, {
-      // RUNLEVEL=1 tells Debian's invoke-rc.d not to start the package's service.
+      // RUNLEVEL=1 makes Debian's invoke-rc.d not start the package's service.
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -86,7 +86,9 @@ export const apt = (name: string): Manager => ({
   ],
 });
 
-/** Installs the program if it is missing. If that fails, throws a Refusal with the commands to run. */
+/**
+ * Installs the program if it is missing. If the installation fails, throws a Refusal that names the commands to run.
+ */
 export async function ensureProgram(wanted: Wanted, log: (line: string) => void): Promise<string> {
   const { name, managers, byHand, find } = wanted;
   const present = find();
@@ -100,7 +102,7 @@ export async function ensureProgram(wanted: Wanted, log: (line: string) => void)
   log(`${name} is not installed: installing it with ${manager.command}`);
   let failed = 0;
   for (const step of manager.steps) {
-    // Sets the variables again inside sudo, because sudo resets the environment.
+    // sudo resets the environment, so `env` sets the variables again inside it.
     const environment = prefix.length > 0 ? ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'] : [];
     failed = await run([...prefix, ...environment, ...step], log);
   }

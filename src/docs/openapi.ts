@@ -19,7 +19,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** The errors that any call can return in addition to its own errors. */
+/** The errors that any call can return in addition to its own. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -85,7 +85,7 @@ interface Parameters {
   readonly required: readonly string[];
 }
 
-/** A parameter without its own description gets the common description for its name. */
+/** Uses the shared description of a parameter's name if its schema has no description. */
 function parametersOf(schema: z.ZodType | null, components: Components): Parameters {
   const whole = schema === null ? {} : documentSchema(schema, 'input', components);
   const properties = (whole.properties ?? {}) as Parts;
@@ -135,7 +135,7 @@ const pictureBody: Json = {
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /**
- * Adds the parameters of the calls with `inline_message_id`. A parameter that only some calls require counts as optional.
+ * Adds the parameters of calls with `inline_message_id`. A parameter counts as optional unless all calls require it.
  */
 function withInline({ ofInline }: Method, usual: Parameters, components: Components): Parameters {
   if (ofInline === undefined) return usual;
@@ -230,7 +230,7 @@ const securityOf = {
   anyone: [],
 };
 
-/** If a call needs no token, a wrong token does not cause a refusal. */
+/** A call that needs no token ignores a wrong one, so it cannot fail with `unauthorized`. */
 const everywhereFor = (caller: Endpoint['caller']): readonly ErrorName[] =>
   caller === 'anyone' ? everywhere.filter((kind) => kind !== 'unauthorized') : everywhere;
 
@@ -389,9 +389,9 @@ const fixedComponents: Json = {
   },
 };
 
-/** Returns the entries of the search index: each method by its name, each endpoint by verb and path. */
+/** Returns the entries of the search index: methods by name, endpoints by verb and path. */
 export function operationsOf({ methods, endpoints }: Operations): Json[] {
-  // Builds anchors in the same way as the renderer of the documentation pages.
+  // Builds the same anchors as the renderer of the documentation pages.
   const slug = (text: string) => text.toLowerCase().replaceAll(' ', '-').replaceAll('/', '');
   const url = (tag: string, id: string) => `/docs/reference#/${slug(tag)}/${slug(id)}`;
   return [
@@ -411,12 +411,12 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
 }
 
 /**
- * The parts of the document that a front adds at run time, because these parts depend on the settings of the front.
- * `baseUrl` is the setting BASE_URL.
+ * The parts of the document that depend on a front's settings. The front adds them at run time. `baseUrl` is the
+ * setting BASE_URL.
  */
 export interface HeadOptions {
   readonly version: string;
-  /** If absent, clients use the host from which they loaded the document. */
+  /** If undefined, clients use the host that they loaded the document from. */
   readonly baseUrl?: string | undefined;
   readonly rates?: Readonly<Record<string, string>> | undefined;
 }
@@ -432,8 +432,8 @@ export const documentHead = ({ version, baseUrl, rates }: HeadOptions): Json => 
 });
 
 /**
- * Returns the other fields of the document. `base` is the base URL of code samples. Throws if two schemas have the same
- * name.
+ * Returns the parts of the document that do not depend on settings. `base` is the base URL in code samples. Throws if
+ * two schemas have the same name.
  */
 export function documentBody({ methods, endpoints }: Operations, base: string): Json {
   const components: Components = { Error: errorSchema };
@@ -452,8 +452,8 @@ export function documentBody({ methods, endpoints }: Operations, base: string): 
 }
 
 /**
- * Builds the whole OpenAPI document. This takes 0.1 s of CPU time or more, so fronts read `documentBody` from the build
- * instead.
+ * Builds the whole OpenAPI document. This takes 0.1 s of CPU time or more, so fronts read the result of `documentBody`
+ * from the build instead.
  */
 export const openApiDocument = (options: Operations & HeadOptions): Json => ({
   ...documentHead(options),

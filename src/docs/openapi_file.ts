@@ -1,4 +1,4 @@
-/** Writes the body of the OpenAPI document to `dist/` during the build, so that no front has to build it. */
+/** Writes the body of the OpenAPI document to `dist/` during the build. Fronts then need not build it. */
 import { writeFileSync } from 'node:fs';
 import { endpoints } from '../endpoints/endpoints.gen.js';
 import { methods } from '../methods/methods.gen.js';

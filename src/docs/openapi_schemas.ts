@@ -1,4 +1,4 @@
-/** Converts zod schemas to the JSON Schema of an OpenAPI 3.1 document and collects named schemas as components. */
+/** Converts zod schemas to the JSON Schema of an OpenAPI 3.1 document, and collects the named schemas as components. */
 import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };
@@ -6,8 +6,8 @@ export type Json = { [name: string]: unknown };
 export type Components = Record<string, Json>;
 
 /**
- * Removes limits whose only meaning is that a number is a safe integer. Allows additional fields, because clients must
- * accept new fields.
+ * Removes limits that only say that a number is a safe integer. Allows additional fields, because clients must accept
+ * new fields.
  */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
@@ -29,8 +29,8 @@ function pointed(value: unknown): unknown {
 }
 
 /**
- * Converts a zod schema for the document. With `input`, the result describes the values that clients send, before
- * parsing. Adds schemas with an `id` to `components`. Throws if two schemas have the same id.
+ * Converts a zod schema for the document. With `input`, the result describes what clients send, before it is parsed.
+ * Adds schemas with an `id` to `components`. Throws if two schemas have the same id.
  */
 export function documentSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {

@@ -1,5 +1,5 @@
 /**
- * Holds the texts of the OpenAPI document: the introduction, and the descriptions of parameters that many calls share.
+ * Contains the texts of the OpenAPI document: the introduction, and descriptions of parameters that many calls share.
  */
 import { limits } from '../limits.js';
 
@@ -18,7 +18,7 @@ export const idempotencyText = `A text that the caller chooses, up to ${limits.i
 repeated call of the same caller, method and key gets the first answer and changes nothing. A caller can have at most
 ${limits.idempotency_keys_max.toLocaleString('en')} keys at a time.`;
 
-/** Describes parameters by name. A description in the schema itself takes precedence. */
+/** Descriptions of parameters by name. A description in the schema itself takes precedence. */
 export const parameterTexts: Readonly<Record<string, string>> = {
   action: 'What the bot is doing',
   allow_sending_without_reply: 'If the replied message does not exist, sends the message without a reply',

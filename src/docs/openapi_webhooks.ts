@@ -1,4 +1,4 @@
-/** Describes webhook deliveries and the groups of operations, for the OpenAPI document. */
+/** Describes webhook deliveries and groups of operations for the OpenAPI document. */
 import type { Json } from './openapi_schemas.js';
 
 const header = (name: string, required: boolean, description: string): Json => ({
@@ -65,7 +65,7 @@ export const webhooks: Json = {
   },
 };
 
-/** Returns the groups of operations in the order of the menu. */
+/** Returns the groups of operations, in the order of the menu. */
 export const tags = (groups: readonly string[]): Json[] => [
   { name: 'Bot methods', description: 'Calls that bots make: `/bot<token>/<method>`.' },
   { name: webhookTag, description: 'Calls that the service makes to the webhook of a bot.' },

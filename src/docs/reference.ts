@@ -1,4 +1,4 @@
-/** Serves the OpenAPI document at `/openapi.json`, and the search index of the documentation at `/docs/search.json`. */
+/** Serves the OpenAPI document at `/openapi.json` and the search index of the documentation at `/docs/search.json`. */
 import { readFile } from 'node:fs/promises';
 import { version } from '../config/version.js';
 import type { RequestHandler } from '../server/request.js';
@@ -7,11 +7,14 @@ import { documentHead, type HeadOptions, type Operations, operationsOf, sampleBa
 
 const guides = new URL('../web/client/docs/guides.json', import.meta.url);
 
-/** The body of the OpenAPI document as JSON, from the build. The base URL of its samples is `placeholder`. */
+/**
+ * The path of the OpenAPI document's body, which the build wrote as JSON. Its code samples use `placeholder` as base
+ * URL.
+ */
 export const bodyFile = new URL('./openapi.json', import.meta.url);
 export const placeholder = 'http://base-url.invalid';
 
-/** Builds the content at the first request and caches it. After a failure, the next request tries again. */
+/** Serves content that is made at the first request and then cached. After a failure, the next request tries again. */
 function page(make: () => Promise<string>): RequestHandler {
   let made: Promise<Asset> | undefined;
   return async (request) => {
@@ -41,8 +44,8 @@ async function searchText(operations: Operations): Promise<string> {
 }
 
 /**
- * Returns the pages of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that are
- * on. The document lists these rates for load tools.
+ * Returns the handlers of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that
+ * are on, which the document lists for load tools.
  */
 export function referencePages(
   options: Operations & Omit<HeadOptions, 'version'>,

@@ -1,13 +1,13 @@
 /**
- * Builds the code samples of the reference. Each sample shows one call with its required parameters, in curl,
- * JavaScript and Python.
+ * Builds the code samples of the reference. Each shows one call with its required parameters, in curl, JavaScript and
+ * Python.
  */
 import type { Json } from './openapi_schemas.js';
 
 export interface SampleCall {
   readonly verb: string;
   readonly path: string;
-  /** The name of the environment variable with the token, or null for a call without a token in a header. */
+  /** The environment variable with the token. Null for a call without a token in a header. */
   readonly token: 'TOKEN' | null;
   readonly query: Readonly<Record<string, unknown>>;
   /** The JSON body, or null for a call without a body. */
@@ -41,8 +41,8 @@ type Properties = Readonly<Record<string, Json>>;
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
 /**
- * Returns a value that fits the schema. Looks up references in `components`. Uses an empty object for a deeply nested
- * schema.
+ * Returns a value that fits the schema. Resolves references with `components`. Deeply nested schemas become an empty
+ * object.
  */
 export function sampleOf(schema: Json, components: Properties, name = '', depth = 0): unknown {
   if (depth > 5) return {};
@@ -63,8 +63,8 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (properties !== undefined) {
     const own = properties as Properties;
-    // Includes the text of a message in the sample, although the schema makes the text optional. A message without
-    // content is refused.
+    // The sample of a message includes `text` although the schema makes it optional, because a message without content
+    // is refused.
     const shown = (required as string[]).length === 0 && 'text' in own ? ['text'] : (required as string[]);
     return Object.fromEntries(shown.map((each) => [each, inner(own[each], each)]));
   }
@@ -77,10 +77,7 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   return byType[String(type)] ?? (name || 'text');
 }
 
-/**
- * Converts JSON to a Python literal. JSON literals are valid JavaScript, but Python spells `true`, `false` and `null`
- * differently.
- */
+/** Converts JSON to a Python literal. Python spells `true`, `false` and `null` differently. */
 const python = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
   if (typeof value === 'object' && value !== null)
