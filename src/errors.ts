@@ -1,4 +1,4 @@
-/** Lists all error responses. `infra/docs/api.md` documents them. */
+/** Lists all error responses. They are documented in `infra/docs/api.md`. */
 
 interface Entry {
   readonly code: number;
@@ -336,7 +336,7 @@ export const catalogue = {
 export type ErrorName = keyof typeof catalogue;
 
 /**
- * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * The values for the placeholders in an error text. `retry_after` is in whole seconds and also appears in the answer's
  * `parameters`.
  */
 export interface ErrorDetail {
@@ -346,15 +346,15 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** An error whose text the caller may see. For any other error the caller gets `internal`. */
+/** An error whose text the caller may see. For any other error, the caller gets `internal`. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;
   readonly retryAfter: number | undefined;
 
   /**
-   * `options.cause` is logged but never returned to the caller. The error has no stack, because creating a stack takes
-   * longer than the rest of a refused call.
+   * `options.cause` is logged but never sent to the caller. The error has no stack, because creating one takes longer
+   * than the rest of a refused call.
    */
   constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];
@@ -376,7 +376,7 @@ export function fail(kind: ErrorName, detail?: ErrorDetail): never {
   throw new ApiError(kind, detail);
 }
 
-/** Returns the JSON envelope of an error (interface §2, behaviour §1). */
+/** Returns the JSON body of an error response (interface §2, behaviour §1). */
 export function errorEnvelope(error: ApiError): string {
   return JSON.stringify({
     ok: false,

@@ -1,4 +1,4 @@
-/** Defines the interface of every storage for uploaded files. */
+/** Defines the interface that every storage for uploaded files implements. */
 
 import type { Readable } from 'node:stream';
 import { systemRandom } from '../random.js';
@@ -9,33 +9,33 @@ export interface ListedFile {
 }
 
 export interface BlobStore {
-  /** Stores a file durably. Each key is written only once. */
+  /** Stores a file durably. A key is never written twice. */
   put(key: string, bytes: Buffer): Promise<void>;
   /**
-   * Returns the bytes from `start` to `end`, both inclusive and within the file, or null if the file does not exist.
+   * Returns the bytes from `start` to `end`, both inclusive and within the file. Returns null if there is no such file.
    */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** Returns the size in bytes, or null when the file does not exist. */
+  /** Returns the size in bytes, or null if there is no such file. */
   size(key: string): Promise<number | null>;
   remove(key: string): Promise<void>;
-  /** Checks that files can be written, by writing and removing a small file. Throws if this fails. */
+  /** Writes and removes a small file. Throws if this fails. */
   check(): Promise<void>;
   /**
-   * Lists files with keys greater than `after` ('' for all), sorted by key. Returns fewer than `limit` only at the
-   * end of the list.
+   * Lists files with keys after `after` ('' for all), sorted by key. Only the end of the list returns fewer than
+   * `limit`.
    */
   list(after: string, limit: number): Promise<readonly ListedFile[]>;
 }
 
 export const key_bytes = 16;
 
-/** Creates a key of 128 random bits. Nobody can guess it, and no client-supplied name becomes part of a path. */
+/** Creates a key of 128 random bits. It cannot be guessed, and no name given by a client becomes part of a path. */
 export const newKey = (random = systemRandom): string => random.bytes(key_bytes).toString('hex');
 
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
 /**
- * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder contains about 60 files. Throws for an
+ * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder has about 60 files. Throws for an
  * invalid key.
  */
 export function pathOfKey(key: string): string {

@@ -1,7 +1,7 @@
 /**
  * Encodes and decodes file identifiers. A `file_id` contains the encrypted description of a file, so that sending and
- * downloading need no database. Creating a `file_id` requires the installation's secret. One `file_id` reveals nothing
- * about another.
+ * downloading the file need no database. Only the installation can make a `file_id`, because this needs its secret. One
+ * `file_id` reveals nothing about another.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
@@ -9,7 +9,7 @@ import { ruleLimits } from '../rules/limits.js';
 import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
 import { fileLimits as limits } from './limits.js';
 
-/** A file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
+/** A file that was uploaded (has `key`) or that is stored as a URL (has `url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
   readonly key?: string;
@@ -46,7 +46,7 @@ export type FileIds = ReturnType<typeof createFileIds>;
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/** The length in base64 of the longest `file_id`. It contains the longest URL with a name, a title and a performer. */
+/** The length of the longest `file_id` in base64. It contains the longest URL, name, title and performer. */
 const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
@@ -107,14 +107,17 @@ const thumbnailOf = ([key, size, width, height]: Exclude<Fields[10], 0 | undefin
 });
 
 /**
- * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files
- * therefore get equal identifiers. The nonces of different plaintexts collide as rarely as random nonces would.
+ * Creates the codec. It encrypts with AES-256-GCM. HMAC derives the nonce from the plaintext, so that equal files get
+ * equal identifiers. Nonces of different plaintexts collide as rarely as random nonces.
  */
 export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
   const [sealKey, nonceKey] = [secret.subarray(0, 32), secret.subarray(32)];
   return {
-    /** Returns the `file_id` of a file: URL-safe, mostly under 200 characters. Equal descriptions have equal ids. */
+    /**
+     * Returns a file's `file_id`, which is URL-safe and mostly shorter than 200 characters. Equal descriptions have
+     * equal ids.
+     */
     idOf(file: MediaFile): string {
       const plain = toFields(file);
       const nonce = createHmac('sha256', nonceKey).update(plain).digest().subarray(0, nonce_bytes);
@@ -123,7 +126,7 @@ export function createFileIds(pepper: string) {
       return Buffer.concat([format, nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
     /**
-     * Returns the `file_unique_id` of a file: 16 characters, equal for the same key or URL. Gives no access to the
+     * Returns a file's `file_unique_id`: 16 characters that are equal for equal keys or URLs. It gives no access to the
      * file.
      */
     uniqueIdOf: ({ key, url }: MediaFile) =>
@@ -131,13 +134,14 @@ export function createFileIds(pepper: string) {
         .update(key ?? url ?? '')
         .digest()
         .toString('base64url', 0, 12),
-    /** Decodes a `file_id`. Error: `wrong_file_id` for a text that `idOf` did not make. */
+    /** Decodes a `file_id`. Throws `wrong_file_id` for a text that `idOf` did not make. */
     fileOf(id: string): MediaFile {
       if (id.length > id_length_max) fail('wrong_file_id');
       const bytes = Buffer.from(id, 'base64url');
       const start = format.length + nonce_bytes;
       const end = bytes.length - tag_bytes;
-      // Refuses other spellings of the same base64. Each file then has only one identifier.
+      // Base64 may spell the same bytes in several ways. Accepts only one spelling, so that each file has only one
+      // identifier.
       if (end <= start || bytes[0] !== format[0] || bytes.toString('base64url') !== id) fail('wrong_file_id');
       try {
         const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(1, start))

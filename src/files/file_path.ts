@@ -1,4 +1,6 @@
-/** Builds and parses the download paths of files for bots: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
+/**
+ * Builds and parses the paths from which bots download files: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`.
+ */
 import { fail } from '../errors.js';
 import type { MediaType } from '../store/core/codec.js';
 import type { FileIds, MediaFile } from './file_id.js';
@@ -33,8 +35,8 @@ function endingOf({ name, mime }: MediaFile): string {
 }
 
 /**
- * Returns the download path of a file, or undefined for a file that is not stored here. The path contains the encrypted
- * identifier, so it cannot be guessed. Any bot that knows a path may read the file with its own token.
+ * Returns the download path of a file, or undefined if the file is not stored here. The path contains the encrypted
+ * identifier and cannot be guessed. Any bot that knows the path may read the file with its own token.
  */
 export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
@@ -51,7 +53,7 @@ export function viewFileInfo(ids: FileIds, file: MediaFile) {
   };
 }
 
-/** Returns the file of a download path. Error: `not_found` for a text that `filePath` did not make. */
+/** Returns the file at a download path. Throws `not_found` for a text that `filePath` did not make. */
 export function fileAtPath(ids: FileIds, path: string): MediaFile {
   const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
   if (id === undefined) return fail('not_found');

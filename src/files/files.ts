@@ -1,4 +1,4 @@
-/** Stores uploads, identifies files, and reads them back. */
+/** Stores uploads, creates their identifiers, and reads them back. */
 
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
@@ -18,7 +18,7 @@ export interface Upload {
   readonly bytes: Buffer;
 }
 
-/** The caller's description of a file. Used only for properties that the content of the file does not contain. */
+/** What the caller says about a file. Used only for properties that the file itself does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -31,7 +31,7 @@ export interface Described {
 export type Files = ReturnType<typeof createFiles>;
 
 export interface StoredFiles {
-  /** Counts a file of `owner`. Error: `too_much_stored`. */
+  /** Records a file that `owner` stores. Throws `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
   forgetStored(keys: readonly string[]): Promise<void>;
 }
@@ -40,9 +40,12 @@ export interface FilesOptions {
   readonly blobs: BlobStore & { close?(): void };
   readonly measurer: Measurer;
   readonly pepper: string;
-  /** Whether MEDIA_DAYS is set. If so, a file with a valid id may have been removed. */
+  /** Whether MEDIA_DAYS is set. Files may then have been removed although their ids are valid. */
   readonly expiring?: boolean;
-  /** Whether uploads are refused now, because Redis is full and could not store the messages with the files. */
+  /**
+   * Whether uploads are refused at the moment. Redis is then full and could not store the messages that contain the
+   * files.
+   */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
   readonly time?: Time;
@@ -59,7 +62,7 @@ const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
 
 const playable = /^(?!image\/svg)(image|video|audio)\//;
 
-/** Keeps the end of a long name, because the end contains the file type. */
+/** Keeps the end of a long name, which contains the file type. */
 function shortened(name: string): string {
   const points = [...name.replace(/\p{Cc}/gu, '').replace(directions, '')];
   const max = limits.file_name_length_max;
@@ -74,17 +77,17 @@ const directions = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note', 'sticker'];
 
-/** The types whose content must be valid. A file of these types is refused if it could not be measured. */
+/** The types whose content must be valid. A file of another type is stored even if it cannot be measured. */
 const checked: readonly MediaType[] = ['photo', 'video_note', 'sticker'];
 
-/** Refuses a picture that is too large or too narrow for the programs that show it. Error: `photo_invalid`. */
+/** Refuses a picture that is too large or too narrow for programs to show. Throws `photo_invalid`. */
 function checkPhoto({ mime = '', width = 1, height = 1 }: Measured): void {
   const [short, long] = [Math.min(width, height), Math.max(width, height)];
   const isShowable = width + height <= limits.photo_sides_px_max && long <= short * limits.photo_aspect_max;
   if (!photoType.test(mime) || !isShowable) fail('photo_invalid');
 }
 
-/** Errors: `sticker_type_invalid`, `sticker_sides_invalid`. */
+/** Throws `sticker_type_invalid` or `sticker_sides_invalid`. */
 function checkSticker({ mime = '', width = 0, height = 0 }: Measured): void {
   if (mime !== 'image/png' && mime !== 'image/webp') fail('sticker_type_invalid');
   if (Math.max(width, height) !== limits.sticker_side_px || Math.min(width, height) < 1)
@@ -96,7 +99,7 @@ const bytesMax: { readonly [T in MediaType]?: number } = {
   sticker: limits.sticker_bytes_max,
 };
 
-/** Errors: `file_empty`, `file_too_big`. */
+/** Throws `file_empty` or `file_too_big`. */
 function checkSize(type: MediaType, bytes: number): void {
   if (bytes === 0) fail('file_empty');
   if (bytes > (bytesMax[type] ?? Number.POSITIVE_INFINITY)) fail('file_too_big');
@@ -112,9 +115,9 @@ function checkContent(type: MediaType, found: Measured, said: Described): void {
 }
 
 /**
- * Returns the MIME type of a file, by its content if possible. Media that the application plays get no type that a
- * browser could run as a page. A file with only sound gets an audio type, even if its container could also hold a
- * video.
+ * Returns the MIME type of a file, if possible according to its content. Media that the application plays never get a
+ * type that a browser would run as a page. A file with only sound gets an audio type, even if its format could also
+ * contain a video.
  */
 function mimeOf(type: MediaType, upload: Upload, found: Measured): string {
   const mime = found.mime ?? (mimeType.test(upload.contentType) ? upload.contentType : octets);
@@ -168,8 +171,8 @@ export function createFiles({
     });
 
   /**
-   * Deletes the file that is stored under a key, and its record in Postgres. Returns false on failure. The file then still
-   * counts as stored, and the sweep of old files tries again.
+   * Deletes a stored file and its record in Postgres. Returns false if that fails. The file then still counts as
+   * stored, and the sweep of old files tries again.
    */
   async function remove(key: string): Promise<boolean> {
     try {
@@ -182,7 +185,7 @@ export function createFiles({
     }
   }
 
-  /** Stores bytes as a file of `owner` and returns its key. Errors: `too_much_stored`, `unavailable`. */
+  /** Stores bytes as a file of `owner` and returns its key. Throws `too_much_stored` or `unavailable`. */
   async function write(owner: number, bytes: Buffer): Promise<string> {
     const key = newKey(random);
     await stored.noteStored(owner, key, bytes.length);
@@ -195,7 +198,7 @@ export function createFiles({
     return key;
   }
 
-  /** Removes a file that `keep` has stored. Call this only if no message uses the file. Never fails. */
+  /** Removes a file that `keep` has stored. Call this only if no message uses the file. Never throws. */
   async function discard({ key, thumb }: MediaFile): Promise<void> {
     if (key !== undefined) await remove(key);
     if (thumb !== undefined) await remove(thumb.key);
@@ -221,7 +224,7 @@ export function createFiles({
       checkSize(type, given.bytes.length);
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(owner, given.bytes, type === 'photo');
-      // Asks the client to try again, because a file that was not measured may still be valid.
+      // The file was not measured and may be valid, so asks the client to try again.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const upload = cleanedOf(given, found);
@@ -237,13 +240,13 @@ export function createFiles({
       }
     },
     /**
-     * Returns bytes `start` to `end`, both inclusive and within the file, or null for a file that is not stored here.
-     * Error: `unavailable`.
+     * Returns the bytes from `start` to `end`, both inclusive and within the file. Returns null if the file is not
+     * stored here. Throws `unavailable`.
      */
     async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
-    /** Refuses a file that was removed because it exceeded MEDIA_DAYS. Errors: `wrong_file_id`, `unavailable`. */
+    /** Throws `wrong_file_id` for a file that was removed after MEDIA_DAYS. Also throws `unavailable`. */
     stillThere({ key }: MediaFile): void | Promise<void> {
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
@@ -252,7 +255,7 @@ export function createFiles({
     discard,
     write,
     pictures,
-    /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
+    /** Stores bytes under a key from `newKey`. Throws `unavailable`. */
     put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),
     remove,
     async close() {
@@ -262,5 +265,7 @@ export function createFiles({
   };
 }
 
-/** Returns whether the error means that the call was refused. No message then uses the files that the call uploaded. */
+/**
+ * Returns whether the error means that the call was refused. If so, no message uses the files that the call uploaded.
+ */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

@@ -1,4 +1,4 @@
-/** Stores files in a folder. Several machines may mount the same folder. */
+/** Stores files in a folder, which several machines may mount. */
 
 import { mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -9,8 +9,8 @@ import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
 /**
- * The age above which unfinished files are removed. A write never takes that long, so the process that wrote such a
- * file must have died.
+ * The age in ms above which unfinished files are removed. No write takes that long, so the process that wrote such a
+ * file has died.
  */
 const stale_ms_min = 3_600_000;
 
@@ -50,7 +50,7 @@ async function removeStale(time: Time, folder: string): Promise<void> {
   }
 }
 
-/** Returns sorted names. Skips names before `after`, which were already listed. */
+/** Returns sorted names. Skips names before `after`, which an earlier call has listed. */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
   const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));
@@ -68,15 +68,15 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
 }
 
 /**
- * Creates a store in a folder. The folder is created together with the first file. A file appears under its key
- * completely or not at all, even after a power failure.
+ * Creates a storage in a folder, which is created with the first file. A file appears under its key completely or not
+ * at all, even after a power failure.
  */
 export function createFolderStore(root: string, time = systemTime, random = systemRandom): BlobStore {
   const draftFolder = join(root, incoming);
   const pathOf = (key: string) => join(root, pathOfKey(key));
   let prepared: Promise<void> | undefined;
 
-  /** Creates the folders of a path, outermost first, and syncs the parent of each new folder. */
+  /** Creates the folders of a path, outermost first. Syncs the parent folder of each new folder. */
   async function makeFolder(path: string): Promise<void> {
     const first = await mkdir(path, { recursive: true, mode: 0o700 });
     if (first === undefined) return;
@@ -103,7 +103,7 @@ export function createFolderStore(root: string, time = systemTime, random = syst
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true }).catch(() => undefined);
-        // Forgets that the folder exists, because somebody may have removed it. The next call creates it again.
+        // The folder may have been removed. The next call creates it again.
         prepared = undefined;
         throw error;
       }
@@ -120,8 +120,8 @@ export function createFolderStore(root: string, time = systemTime, random = syst
       await ifThere(unlink(pathOf(key)));
     },
     /**
-     * Does not leave a new folder behind. An operator may run this as root, and the service could not write to a folder
-     * that root created.
+     * Removes the folders that it creates. An operator may run this check as root, and the service could not write to a
+     * folder that root owns.
      */
     async check() {
       const folder = join(root, `check-${newKey(random)}`);
@@ -134,7 +134,7 @@ export function createFolderStore(root: string, time = systemTime, random = syst
       } finally {
         for (const path of [draft, file]) await ifThere(unlink(path));
         await rmdir(folder);
-        // Keeps a new folder if another process has stored a file in it in the meantime.
+        // Keeps a new folder if another process has stored a file in it meanwhile.
         for (let at = dirname(folder); at.length >= outermost.length; at = dirname(at))
           await rmdir(at).catch(() => undefined);
       }

@@ -1,4 +1,4 @@
-/** Sets the limits of files and pictures. */
+/** The limits of files and pictures. */
 export const fileLimits = {
   file_name_length_max: 128,
   measure_ms_max: 2_000,

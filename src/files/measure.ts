@@ -1,15 +1,17 @@
 /**
- * Determines type, dimensions and duration from the content of a file. This code may hang, so it must run in a separate
- * thread (`measurer.ts`).
+ * Determines the type, dimensions and duration of a file from its content. This code may hang, so it must run in a
+ * separate thread (`measurer.ts`).
  */
 import { fileTypeFromBuffer } from 'file-type';
 import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
 import { fileLimits as limits } from './limits.js';
 
 export interface Measured {
-  /** Present if the file was not read because earlier files took too long. */
+  /** Present if the file was not measured because earlier files took too long. */
   readonly late?: true;
-  /** The MIME type according to the content. Absent for a type without a signature, such as text. */
+  /**
+   * The MIME type according to the content. Absent for types that cannot be recognised by their content, such as text.
+   */
   readonly mime?: string;
   /** In pixels. */
   readonly width?: number;
@@ -20,7 +22,7 @@ export interface Measured {
   readonly title?: string;
   readonly moving?: boolean;
   readonly sounding?: boolean;
-  /** The photo without its metadata. Absent if the file is not a photo or has no metadata. */
+  /** The photo without its metadata. Absent if it has none, and for other files. */
   readonly cleaned?: Uint8Array;
 }
 
@@ -35,7 +37,7 @@ const within = (value: unknown, max: number): number | undefined => {
   return number >= 1 && number <= max ? number : undefined;
 };
 
-/** Removes characters that cannot be stored, because tags may contain anything (behaviour §1). */
+/** Removes characters that cannot be stored. Tags may contain any text (behaviour §1). */
 function tag(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ')].slice(0, limits.file_name_length_max);
@@ -48,7 +50,7 @@ function describe(tracks: readonly Track[]): Measured {
   const picture = video ?? of('Image');
   const width = within(picture?.Width, pixels_max);
   const height = within(picture?.Height, pixels_max);
-  // Swaps width and height, because players rotate this video by 90 degrees.
+  // Players rotate this video by 90 degrees, so its width and height are swapped.
   const turned = Math.abs(Number(video?.Rotation ?? 0)) % 180 === 90;
   const duration = within(general.Duration ?? video?.Duration ?? audio?.Duration, duration_s_max);
   const [performer, title] = [tag(general.Performer), tag(general.Title ?? general.Track)];
@@ -62,13 +64,13 @@ function describe(tracks: readonly Track[]): Measured {
   };
 }
 
-/** Loads the library before the first file arrives. */
+/** Loads the library, so that the first file need not wait for it. */
 export function loadReader(): Promise<MediaInfo<'object'>> {
   reader ??= mediaInfoFactory({ format: 'object' });
   return reader;
 }
 
-/** Measures a file. This may take a long time. The content of the file never causes a rejection. */
+/** Measures a file, which may take long. Never rejects because of the file's content. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];
@@ -79,7 +81,7 @@ export async function measure(bytes: Uint8Array): Promise<Measured> {
     );
     return { mime, ...describe((found.media?.track ?? []) as unknown as readonly Track[]) };
   } catch {
-    // Loads the library again for the next file, because its state may be invalid after an error.
+    // After an error, the library's state may be invalid. The next file loads the library again.
     reader = undefined;
     return { mime };
   }

@@ -1,13 +1,13 @@
-/** Defines the messages between the measuring thread and its owner. */
+/** Defines the messages between the measuring thread and the main thread. */
 import type { Measured } from './measure.js';
 
-/** The thread sends this value, instead of a task number, when it has loaded its libraries. */
+/** The thread sends this value instead of a task number when its libraries are loaded. */
 export const ready = 0;
 
 export interface MeasureTask {
   readonly id: number;
   readonly bytes: Uint8Array;
-  /** Whether the thread also removes metadata. */
+  /** Whether to remove metadata too. */
   readonly isPhoto: boolean;
 }
 

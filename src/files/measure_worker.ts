@@ -1,4 +1,4 @@
-/** Runs the thread that measures uploads. The thread may hang or die, because the files may be malicious. */
+/** The thread that measures uploads. It may hang or die, because files may be malicious. */
 import { parentPort } from 'node:worker_threads';
 import { loadReader, measure } from './measure.js';
 import { type MeasureAnswer, type MeasureTask, ready } from './measure_answer.js';
@@ -7,7 +7,7 @@ import { withoutMetadata } from './metadata.js';
 const say = (answer: MeasureAnswer, moved: ArrayBuffer[] = []) => parentPort?.postMessage(answer, moved);
 
 parentPort?.on('message', async ({ id, bytes, isPhoto }: MeasureTask) => {
-  // Lets an exception end the thread, because the owner then treats the file as not measurable.
+  // An exception ends the thread. The main thread then treats the file as one that cannot be measured.
   const measured = await measure(bytes);
   const cleaned = isPhoto ? withoutMetadata(bytes) : undefined;
   if (cleaned === undefined) say({ id, measured });

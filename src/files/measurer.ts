@@ -1,4 +1,4 @@
-/** Measures uploads on a separate thread, with limits on their time and number. */
+/** Measures uploads in a separate thread. Limits how long this takes and how many files wait. */
 
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
@@ -14,13 +14,13 @@ interface Waiting extends MeasureTask {
 }
 
 const heap_mb_max = 256;
-/** How long a new thread may take to load its libraries. Loading takes long on a busy machine. */
+/** How long a new thread may take to load its libraries, in ms. It takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
 /**
- * Measures one file at a time on one thread. Owners take turns. The thread starts with the first file, and again after a file has killed
- * it.
+ * Measures one file at a time in one thread. Owners of files take turns. The thread starts with the first file. If a
+ * file kills it, it starts again with the next file.
  */
 export class Measurer {
   readonly #program: URL;
@@ -43,10 +43,10 @@ export class Measurer {
   }
 
   /**
-   * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than `limits.measure_ms_max` or
-   * kills the thread. The result contains only `late` if the file waited `limits.measure_wait_ms_max` for its turn. For
-   * a photo with metadata, the result contains `cleaned`. Error: `too_many_requests` if too many files or bytes of this
-   * owner, or of all owners, are waiting.
+   * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than
+   * `limits.measure_ms_max` or kills the thread. The result has only `late` if the file waited
+   * `limits.measure_wait_ms_max` for its turn. For a photo with metadata, the result has `cleaned`. Throws
+   * `too_many_requests` if too many files or bytes are waiting, either of this owner or of all owners.
    */
   measure(owner: number, bytes: Uint8Array, isPhoto = false): Promise<Measured> {
     return new Promise((done) => {
@@ -76,7 +76,7 @@ export class Measurer {
     const fresh = this.#worker === undefined;
     this.#worker ??= this.#start();
     this.#allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // Copies the file out of the request body, because a transfer would move the whole body to the thread.
+    // Copies the file out of the request body. A transfer to the thread would otherwise move the whole body.
     const bytes = new Uint8Array(this.#current.bytes);
     const task: MeasureTask = { id: this.#current.id, bytes, isPhoto: this.#current.isPhoto };
     this.#worker.postMessage(task, [bytes.buffer]);
@@ -84,7 +84,7 @@ export class Measurer {
 
   #start(): Worker {
     const started = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
-    // The process can exit while the thread is idle.
+    // The idle thread must not keep the process alive.
     started.unref();
     started.on('message', (answer: MeasureAnswer) => {
       if (this.#worker !== started) return;

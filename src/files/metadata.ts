@@ -1,26 +1,26 @@
 /**
- * Removes metadata from photos, such as the place where a photo was taken (behaviour §4). Keeps the pixels, the colour
- * profile, the animation and the orientation. Files may be malicious, so each file is read in one pass into one buffer.
+ * Removes metadata from photos, for instance where a photo was taken (behaviour §4). Keeps the pixels, the colour
+ * profile, the animation and the orientation. A file may be malicious, so it is read in one pass into one buffer.
  */
 
 const jpegHead = Buffer.from('ffd8ff', 'hex');
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
-/** The number of bytes in a PNG chunk besides the data: length, type and checksum. */
+/** The bytes of a PNG chunk in addition to its data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
-/** The number of bytes in a WebP chunk before the data: type and length. */
+/** The bytes of a WebP chunk before its data: type and length. */
 const webp_chunk_head_bytes = 8;
 const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
-/** The EXIF type of a 16-bit number. */
+/** EXIF's code for the type of a 16-bit number. */
 const tiffShort = 3;
-/** A result can be longer than its file by at most this many bytes, because a block with the orientation is added. */
+/** How many bytes longer than the file a result can be, because it gets a block with the orientation. */
 const added_bytes_max = 64;
 
 const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
 
 /**
- * Returns EXIF data that contain only the entry with the orientation. Returns undefined if there is no such entry, or if
- * the picture is upright. Programs read unusual entries in different ways, so the entry is copied unchanged.
+ * Returns EXIF data that contain only the orientation. Returns undefined if the orientation is missing or upright. The
+ * entry is copied unchanged, because programs interpret unusual entries differently.
  */
 function orientationOf(exif: Buffer): Buffer | undefined {
   const order = ascii(exif, 0, 2);
@@ -40,7 +40,7 @@ function orientationOf(exif: Buffer): Buffer | undefined {
   return undefined;
 }
 
-/** Collects those parts of a file that are kept. */
+/** Collects the parts of a file that are kept. */
 class Kept {
   readonly source: Buffer;
   readonly #out: Buffer<ArrayBuffer>;
@@ -49,7 +49,7 @@ class Kept {
 
   constructor(source: Buffer) {
     this.source = source;
-    // Allocates a buffer outside of the shared pool, so that it can be transferred to another thread.
+    // The buffer is not from the shared pool, so it can be transferred to another thread.
     this.#out = Buffer.alloc(source.length + added_bytes_max);
   }
 
@@ -62,9 +62,7 @@ class Kept {
     this.#length += this.source.copy(this.#out, this.#length, begin, end);
   }
 
-  /**
-   * Adds a block with the orientation from the EXIF data. `frame` builds this block. Only the first call adds a block.
-   */
+  /** Adds a block with the orientation from the EXIF data. `frame` builds the block. Only the first call adds one. */
   orient(exif: Buffer, frame: (exif: Buffer) => Buffer): void {
     const orientation = orientationOf(exif);
     if (this.#isOriented || orientation === undefined) return;
@@ -76,7 +74,7 @@ class Kept {
     return this.#isOriented;
   }
 
-  /** Returns the result, or undefined if the result equals the file. */
+  /** Returns the result, or undefined if it equals the file. */
   result(): Buffer<ArrayBuffer> | undefined {
     const isSame = !this.#isOriented && this.#length === this.source.length;
     return isSame ? undefined : this.#out.subarray(0, this.#length);
@@ -84,8 +82,8 @@ class Kept {
 }
 
 /**
- * Returns whether a JPEG segment is needed to show the picture. Cameras store the place in APP1, programs store
- * comments in COM, and other segments may hold previews. APP0, APP2 and APP14 describe colours.
+ * Returns whether a decoder needs this JPEG segment to show the picture. Cameras store the place in APP1, programs
+ * store comments in COM, and other segments may contain previews. APP0, APP2 and APP14 describe colours.
  */
 function isNeeded(marker: number, data: Buffer): boolean {
   if (marker === 0xe0) return ascii(data, 0, 5) === 'JFIF\0';
@@ -94,9 +92,7 @@ function isNeeded(marker: number, data: Buffer): boolean {
   return marker >= 0xc0 && marker <= 0xdf;
 }
 
-/**
- * Returns the position after the compressed data of a JPEG scan. Markers from D0 to D7, and 00, are part of these data.
- */
+/** Returns the position after the compressed data of a JPEG scan. The markers D0 to D7 and 00 belong to these data. */
 function endOfScan(bytes: Buffer, begin: number): number {
   for (let at = begin; at + 1 < bytes.length; at++) {
     if (bytes[at] !== 0xff) continue;
@@ -109,7 +105,10 @@ function endOfScan(bytes: Buffer, begin: number): number {
 const app1 = (prefix: Buffer, exif: Buffer) =>
   Buffer.concat([Buffer.from([0xff, 0xe1, 0, prefix.length + exif.length + 2]), prefix, exif]);
 
-/** Drops everything after the end of the picture, because cameras append previews and clips with their own metadata. */
+/**
+ * Drops everything after the end of the picture. Cameras append previews and clips there, which have metadata of their
+ * own.
+ */
 function keepJpeg(kept: Kept): void {
   const bytes = kept.source;
   kept.keep(0, 2);
@@ -129,7 +128,7 @@ function keepJpeg(kept: Kept): void {
     const end = Math.min(at + 2 + Math.max(2, bytes.readUInt16BE(at + 2)), bytes.length);
     const data = bytes.subarray(at + 4, end);
     if (isNeeded(marker, data)) kept.keep(at, end);
-    // The sixth byte is a filler and may have any value. Uses 0, because some programs require it.
+    // The sixth byte is a filler of any value. Writes 0, because some programs require it.
     else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0')
       kept.orient(data.subarray(6), (exif) => app1(data.subarray(0, 6), exif));
     at = end;
@@ -141,7 +140,7 @@ function keepJpeg(kept: Kept): void {
 }
 
 /**
- * The optional chunks of a PNG that change how the picture looks. Chunks that begin with a capital letter are not
+ * The optional PNG chunks that change how the picture looks. A chunk whose name begins with a capital letter is not
  * optional.
  */
 const pngChunks = new Set(
@@ -179,7 +178,7 @@ function keepPng(kept: Kept): void {
 
 const webpChunks = new Set(['VP8 ', 'VP8L', 'VP8X', 'ALPH', 'ANIM', 'ANMF', 'ICCP']);
 const webp_head_bytes = 12;
-/** The flags for EXIF and XMP data, in the first byte of a VP8X chunk. */
+/** The flags in the first byte of a VP8X chunk that announce EXIF and XMP data. */
 const webpExifFlag = 0x08;
 const webpXmpFlag = 0x04;
 
@@ -189,7 +188,7 @@ function webpExif(exif: Buffer): Buffer {
   return Buffer.concat([head, exif]);
 }
 
-/** Removes the prefix that precedes EXIF data in a JPEG. Some programs write this prefix into a WebP too. */
+/** Removes the prefix that EXIF data have in a JPEG. Some programs write it in a WebP too. */
 const withoutPrefix = (exif: Buffer) => (ascii(exif, 0, 6) === 'Exif\0\0' ? exif.subarray(6) : exif);
 
 function keepWebp(kept: Kept): Buffer<ArrayBuffer> | undefined {
@@ -216,8 +215,8 @@ function keepWebp(kept: Kept): Buffer<ArrayBuffer> | undefined {
 }
 
 /**
- * Removes the metadata of a JPEG, PNG or WebP. Returns undefined if the file has none or has another format. The time is
- * linear in the size of the file.
+ * Removes the metadata of a JPEG, PNG or WebP. Returns undefined if there is none, and for other formats. Takes time
+ * linear in the file's size.
  */
 export function withoutMetadata(file: Uint8Array): Buffer<ArrayBuffer> | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

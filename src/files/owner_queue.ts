@@ -1,5 +1,6 @@
 /**
- * Queues work for a single worker. The owners of the work take turns, so that one owner does not delay other owners.
+ * A queue for a single worker. The owners of items take turns, so that an owner with many items does not delay the
+ * others.
  */
 
 export interface QueueBounds {
@@ -17,7 +18,7 @@ interface Own<T> {
 
 export class OwnerQueue<T> {
   readonly #bounds: QueueBounds;
-  /** The owners that have work, in the order of their turns. */
+  /** The owners of waiting items, in the order of their turns. */
   readonly #owners = new Map<number, Own<T>>();
   #items = 0;
   #bytes = 0;
@@ -27,8 +28,8 @@ export class OwnerQueue<T> {
   }
 
   /**
-   * Adds work. Returns false if too much work is waiting, either for this owner or for all owners. The last item may
-   * exceed the byte limit.
+   * Adds an item. Returns false if too many items or bytes are waiting, either of this owner or of all owners. The last
+   * item may exceed the byte limit.
    */
   add(owner: number, bytes: number, item: T): boolean {
     const own = this.#owners.get(owner) ?? { waiting: [], bytes: 0 };
@@ -41,7 +42,7 @@ export class OwnerQueue<T> {
     return true;
   }
 
-  /** Removes the oldest work of the next owner. Returns undefined if no work waits. */
+  /** Removes and returns the oldest item of the next owner. Returns undefined if the queue is empty. */
   take(): T | undefined {
     const [next] = this.#owners;
     if (next === undefined) return undefined;

@@ -1,16 +1,16 @@
-/** Finds out the format of a picture from its bytes, before anything decodes them. */
+/** Determines a picture's format from its bytes, before anything decodes them. */
 import { fail } from '../errors.js';
 
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** The number of bytes in a PNG chunk besides the data: length, type and checksum. */
+/** The bytes of a PNG chunk in addition to its data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /**
- * Checks that nothing follows the last chunk of a PNG, and that the PNG is not animated. The animation chunk of an
- * animated PNG comes before its pixels.
+ * Checks that a PNG is not animated and that nothing follows its last chunk. In an animated PNG, the animation chunk
+ * comes before the pixels.
  */
 function checkPng(bytes: Buffer): void {
   for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
@@ -27,14 +27,15 @@ function checkPng(bytes: Buffer): void {
 }
 
 function checkWebp(bytes: Buffer): void {
-  // Adds the bytes of the container head, because the size in the head does not include them.
+  // The size in the head of the container does not include the first 8 bytes.
   if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
 }
 
 /**
- * Returns the format of a picture by its content. Allows data after a JPEG, because cameras append previews and clips.
- * Such data are dropped later, because only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`,
- * `picture_animated` for a PNG, `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes.
+ * Returns the picture's format according to its content. A JPEG may be followed by other data, because cameras append
+ * previews and clips. They are dropped later, when only the pixels are kept. Throws `file_empty`,
+ * `picture_type_invalid`, `picture_animated` for a PNG, and `photo_invalid` for a PNG or WebP that is truncated or
+ * followed by other bytes.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

@@ -1,7 +1,7 @@
 /**
- * Makes bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that only
- * the pixels remain. Uploads may be malicious, so only three decoders are enabled. One thread decodes one picture at a
- * time, with limits on pixels and time.
+ * Makes avatars, start pictures and thumbnails from uploads. Each picture is decoded, rotated, resized and encoded
+ * again, so that only its pixels remain. Uploads may be malicious, so only three decoders are enabled, and one thread
+ * decodes one picture at a time with limits on pixels and time.
  */
 
 import type Sharp from 'sharp';
@@ -14,7 +14,7 @@ import { pictureForm } from './picture_form.js';
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {
-  /** Pictures are WebP. Thumbnails are JPEG, because all clients of the Bot API support JPEG. */
+  /** WebP for pictures. JPEG for thumbnails, because all clients of the Bot API support it. */
   readonly bytes: Buffer;
   readonly width: number;
   readonly height: number;
@@ -38,7 +38,7 @@ async function loadLibrary(): Promise<Library> {
   return sharp;
 }
 
-/** Returns a square mask that is opaque inside its circle, with a soft edge of one pixel. */
+/** Returns a square mask that is opaque inside its circle. The edge of the circle is soft over one pixel. */
 function circleOf(side: number): Buffer {
   const pixels = Buffer.alloc(side * side * 4);
   const radius = side / 2;
@@ -63,7 +63,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** Returns the size of a rotated picture. Reads only the head of the picture. */
+/** Returns the picture's size after rotation. Reads only its head. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();
@@ -130,8 +130,8 @@ interface Waiting {
 }
 
 /**
- * Loads the image library when the first picture is processed. If the library does not run on this machine, `onError`
- * gets the error.
+ * Loads the image library when the first picture arrives. If the library does not run on this machine, `onError` gets
+ * the error.
  */
 export function createPictures(onError: (error: unknown) => void, time = systemTime) {
   let library: Promise<Library> | undefined;
@@ -153,12 +153,12 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
     try {
       return await makers[kind](sharp, bytes);
     } catch (error) {
-      // Hides the decoder's own message from callers.
+      // The decoder's own message must not reach callers.
       throw error instanceof ApiError ? error : new ApiError('photo_invalid');
     }
   }
 
-  /** Processes the waiting pictures one after the other. Owners take turns. */
+  /** Processes the waiting pictures one after another. Their owners take turns. */
   async function makeAll(): Promise<void> {
     if (running) return;
     running = true;
@@ -178,10 +178,10 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
 
   return {
     /**
-     * Makes an avatar, a start picture or a thumbnail for `owner`. An avatar is cropped to a circle and has two sizes,
-     * the larger first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
+     * Makes an avatar, a start picture or a thumbnail for `owner`. An avatar is cropped to a circle, in two sizes, the
+     * larger first. Throws `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
-     * `too_many_requests` if too many pictures of this owner, or of all owners, are waiting, `unavailable`.
+     * `too_many_requests` if too many pictures are waiting, either of this owner or of all owners, and `unavailable`.
      */
     make(owner: number, kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       return new Promise((resolve, reject) => {

@@ -26,7 +26,10 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Creates a store. If the bucket is missing, `put` reports this. Read methods report a missing file instead. */
+/**
+ * Creates a storage in a bucket. If the bucket is missing, `put` says so, but the methods that read report a missing
+ * file.
+ */
 export function createS3Store(
   options: NonNullable<ReturnType<typeof s3Of>>,
   random = systemRandom,
@@ -37,7 +40,7 @@ export function createS3Store(
     region: options.region,
     forcePathStyle: options.pathStyle,
     credentials: { accessKeyId: options.keyId, secretAccessKey: options.secret },
-    // Turns off the newer checksums, which many compatible servers do not support.
+    // Turns off the newer checksums, because many compatible servers do not support them.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -73,8 +76,8 @@ export function createS3Store(
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // If a page contains no object of Petrel, continues with the next page. Uses ListObjects version 1, which works
-      // on every server and can start after any key.
+      // A page of the list may contain no object of Petrel. Then reads the next page. Uses ListObjects version 1, which
+      // works on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

@@ -1,4 +1,4 @@
-/** Opens the file storage that the settings choose. */
+/** Opens the file storage that is configured. */
 
 import { type Config, s3Of } from '../config/config.js';
 import type { Random } from '../random.js';
@@ -6,7 +6,7 @@ import type { Time } from '../time.js';
 import type { BlobStore } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
-/** Error: ConfigError when the settings of S3 storage are incomplete. */
+/** Throws a ConfigError if the settings of the S3 storage are incomplete. */
 export async function openBlobStore(
   config: Config,
   time: Time,
@@ -14,7 +14,7 @@ export async function openBlobStore(
 ): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR, time, random);
-  // Imports the S3 client only here, because the client loads slowly and most installations do not need it.
+  // The S3 client loads slowly, and most installations do not need it.
   const { createS3Store } = await import('./s3.js');
   return createS3Store(s3, random);
 }

@@ -1,4 +1,4 @@
-/** Collects a request body as it arrives. Limits the size of the body, and the total size of all bodies. */
+/** Collects a request body as it arrives. Limits its size, and the total size of all bodies. */
 import { totalmem } from 'node:os';
 import { callLimits } from '../server/limits.js';
 import { httpLimits as limits } from './limits.js';
@@ -6,8 +6,8 @@ import { httpLimits as limits } from './limits.js';
 const noBody = Buffer.alloc(0);
 
 /**
- * Returns the default limit for all bodies: a quarter of the memory that this process may use, within the bounds of
- * `limits`.
+ * Returns the default limit for the total size of all bodies: a quarter of the memory that this process may use, within
+ * the bounds in `limits`.
  */
 export function bodyRoomBytes(): number {
   const allowed = process.constrainedMemory?.() ?? 0;
@@ -18,11 +18,11 @@ export function bodyRoomBytes(): number {
 
 export class BodyRoom {
   /**
-   * The maximum total size of all bodies in bytes. Uploads (bodies above `callLimits.body_bytes_max`) may use half of
-   * this total.
+   * The maximum total size of all bodies in bytes. Uploads, which are bodies above `callLimits.body_bytes_max`, may use
+   * half of it.
    */
   readonly bytesMax: number;
-  /** How many bytes the bodies of one client address may have. The limit allows at least one upload. */
+  /** How many bytes the bodies from one client address may use. Always enough for one upload. */
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
@@ -38,9 +38,9 @@ export class BodyRoom {
   }
 
   /**
-   * Reserves bytes for a body. Returns false if too few bytes are left. `share` is the limit for bodies of this kind.
-   * If `address` is absent, only the total is counted. A small body that arrives in one piece from an authenticated
-   * caller has no `address`, because counting would cost more than the body.
+   * Reserves bytes for a body. Returns false if not enough bytes are left. `share` is the limit for this kind of body.
+   * Without `address`, only the total is counted. This is the case for a small body that arrives in one piece from an
+   * authenticated caller, because counting it by address would cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {
@@ -70,8 +70,8 @@ export class BodyRoom {
   }
 
   /**
-   * Stops counting these bytes against the limit of callers without a token, because the caller has now shown a valid
-   * token.
+   * Moves reserved bytes out of the limit for callers without a valid token, because the caller's token has proved
+   * valid.
    */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
@@ -79,9 +79,9 @@ export class BodyRoom {
   }
 
   /**
-   * Returns a reused buffer of `callLimits.body_bytes_max` bytes, or undefined while `limits.reused_bodies_max` buffers
-   * are in use. With new memory for each large body, V8 would run a full garbage collection every 64 MiB. Each
-   * collection blocks the event loop for 10 to 20 ms.
+   * Returns a reusable buffer of `callLimits.body_bytes_max` bytes. Returns undefined while `limits.reused_bodies_max`
+   * buffers are in use. If each large body used new memory, V8 would run a full garbage collection every 64 MiB, which
+   * blocks the event loop for 10 to 20 ms.
    */
   borrow(): Buffer | undefined {
     if (this.lent >= limits.reused_bodies_max) return undefined;
@@ -106,16 +106,14 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** True for a caller without a token. True for any other caller until the token has been checked. */
+  /** Whether the caller has not shown a valid token, or not yet. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
   private whole: Buffer | undefined;
   receivedBytes = 0;
 
-  /**
-   * If `reuses` is true, a body of up to `callLimits.body_bytes_max` is read into a buffer that later bodies use again.
-   */
+  /** With `reuses`, reads a body of up to `callLimits.body_bytes_max` into a buffer that later bodies use too. */
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;
@@ -124,7 +122,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', keeps no part of the body.
+   * Adds a chunk. Copies it, because the engine reuses its memory. After 'too_large' or 'no_room', no part of the body
+   * is kept.
    */
   add(chunk: ArrayBuffer, isLast: boolean): 'kept' | 'too_large' | 'no_room' {
     const { room, isStranger } = this;
@@ -134,7 +133,7 @@ export class BodyBuffer {
     this.receivedBytes += bytes;
     const share = this.receivedBytes > callLimits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
     const tooLarge = this.receivedBytes > this.bytesMax;
-    // Accepts an empty chunk, because a chunked body ends with an empty chunk.
+    // A chunked body ends with an empty chunk.
     const isTaken = bytes === 0 || (!tooLarge && room.take(bytes, share, this.address, isStranger));
     if (tooLarge || !isTaken) {
       this.release();
@@ -153,8 +152,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body is
-   * no longer in use.
+   * Releases the reserved bytes. Must be called when the request has ended, for whatever reason. `isRead` means that
+   * nobody uses the body any more.
    */
   release(isRead = true): void {
     this.parts = [];

@@ -1,29 +1,35 @@
 /**
  * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use. In both
- * packages, a header line with an empty name ends the request head. The packages ignore the headers after this line and
- * treat the body as another request. Petrel cannot detect such a line, so a proxy that is shared with other clients
- * must refuse it.
+ * packages, a header line with an empty name ends the request head: they ignore the headers after this line and parse
+ * the body as another request. Petrel cannot detect such a line. A proxy that other clients share must therefore refuse
+ * it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { httpLimits as limits } from './limits.js';
 
-/** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
+/** Text for the engine. It encodes strings as UTF-8 and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** One reply. Its methods throw after the reply has ended or `onAborted` has run. */
+/** One reply. Its methods throw after the reply has ended or `onAborted` was called. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
-  /** Returns false when the kernel did not accept everything. The engine buffers the rest. */
+  /** Returns false if the kernel did not accept all of the chunk. The engine buffers the rest. */
   write(chunk: EngineText): boolean;
   end(body?: EngineText, closeConnection?: boolean): EngineResponse;
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): EngineResponse;
-  /** Writes as many bytes as the kernel accepts now. Returns [all of `rest` accepted, reply complete]. */
+  /**
+   * Writes as many bytes as the kernel accepts now. Returns two flags: whether it accepted all of `rest`, and whether
+   * the reply is complete.
+   */
   tryEnd(rest: EngineText, totalBytes: number): [boolean, boolean];
   getWriteOffset(): number;
-  /** Sets a listener that returns whether its write succeeded. A listener that writes nothing returns true. */
+  /**
+   * Sets the listener that is called when the kernel accepts more. The listener returns whether its write succeeded,
+   * and true if it writes nothing.
+   */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
@@ -36,11 +42,11 @@ export interface EngineResponse {
   close(): EngineResponse;
 }
 
-/** A request head. It is valid only until the route handler returns. */
+/** The head of a request. It is valid only until the route handler returns. */
 export interface EngineRequest {
   getMethod(): string;
   getUrl(): string;
-  /** Returns '' or undefined for a request without a query, depending on the engine version. */
+  /** Returns '' or undefined for a request without a query, depending on the engine's version. */
   getQuery(): string | undefined;
   getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
@@ -84,18 +90,18 @@ interface Binding {
 export interface Engine {
   readonly name: string;
   readonly version: string;
-  /** The reason why this machine cannot run the current engine. Absent if it can. */
+  /** Why this machine cannot run the current engine. Absent if it can. */
   readonly note?: string;
   /**
-   * The largest request head that is always accepted. The older engine keeps at most 4 KiB of a head that arrives in
-   * several reads, and drops the connection if the head is larger. When the current engine is loaded, it takes its
-   * maximum from the environment variable `UWS_HTTP_MAX_HEADERS_SIZE`, which `loadEngine` sets.
+   * The size in bytes up to which a request head is always accepted. The older engine keeps at most 4 KiB of a head
+   * that arrives in several reads, and drops the connection if the head is larger. The current engine has the maximum
+   * that `loadEngine` sets in the environment variable `UWS_HTTP_MAX_HEADERS_SIZE` before it loads the engine.
    */
   readonly headBytesMax: number;
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
-  /** The option with which `listen` fails if another process listens on the port. */
+  /** The `listen` option with which listening fails if another process listens on the port. */
   readonly exclusivePort: number;
 }
 
@@ -118,14 +124,17 @@ function whyNot(error: unknown): string {
 }
 
 /**
- * Returns whether the older package loaded its native addon. Without the addon, the package uses a JavaScript server
- * that crashes on its first request. Recognises a native function by its source text, which contains `[native code]`.
+ * Returns whether the older package loaded its native addon. Without it, the package uses a JavaScript server that
+ * crashes on its first request. A native function is recognised by the text `[native code]` in its source.
  */
 function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
 }
 
-/** Reads package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
+/**
+ * Reads the file package.json directly, because the `exports` of the current package hide it from `require`. Never
+ * throws.
+ */
 function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' | 'version'> {
   try {
     for (let folder = dirname(require.resolve(alias)); folder !== dirname(folder); folder = dirname(folder)) {
@@ -136,7 +145,7 @@ function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' |
       if (name !== undefined && version !== undefined) return { name, version };
     }
   } catch {
-    // Ignores the error, because the server can start without the name and version.
+    // The server can start without knowing the package's name and version.
   }
   return { name: alias, version: 'unknown' };
 }
@@ -152,8 +161,8 @@ function readIfThere(file: string): string | undefined {
 export class EngineError extends Error {}
 
 /**
- * Loads the current engine, or the older engine if the current binary does not run here. Throws an EngineError if
- * neither engine runs.
+ * Loads the current engine, or the older one if the current binary does not run on this machine. Throws an EngineError
+ * if neither runs.
  */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];

@@ -1,4 +1,4 @@
-/** Sends server-sent events over one engine reply. Limits how much data waits for a slow client. */
+/** Sends server-sent events over one reply of the engine. Limits how much data waits for a slow client. */
 
 import type { EventStream, StreamForm } from '../server/request.js';
 import type { Timer } from '../time.js';
@@ -7,9 +7,9 @@ import type { ExchangeContext } from './exchange_context.js';
 import { httpLimits as limits } from './limits.js';
 
 /**
- * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine keeps the rest of that
- * write, and later text waits here until the engine's buffer is empty. The engine disconnects a client that accepts
- * nothing for 10 s. When a stream ends, its client has 2 s to accept the buffered text. Each text must consist of whole
+ * Passes text to the kernel as long as the kernel accepts all of it. Otherwise the engine keeps the rest of that write,
+ * and later text waits here until the engine's buffer is empty. The engine disconnects a client that accepts nothing
+ * for 10 s. At the end of a stream, the client has 2 s to accept the buffered text. Each text must consist of whole
  * events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
@@ -20,16 +20,16 @@ export class ReplyStream implements EventStream {
   private waiting: Array<() => void> = [];
   private queue: string[] = [];
   private queuedBytes = 0;
-  /** An upper bound for the bytes buffered in the engine, or 0 when the kernel accepted everything. */
+  /** An upper bound for the bytes that the engine buffers, or 0 when the kernel has accepted everything. */
   private heldBytes = 0;
-  /** The number of bytes that this stream has added to the total of all streams. */
+  /** How many bytes of this stream are counted in the total of all streams. */
   private countedBytes = 0;
   private open = true;
   private abandoned = false;
-  /** The timer that disconnects a client if it does not accept the buffered text in time. Set while the stream ends. */
+  /** Set while the stream ends. Disconnects a client that does not accept the buffered text in time. */
   private ending: Timer | undefined;
 
-  /** Calls `ended` once, when `close` has ended the reply. */
+  /** `ended` is called once, after `close` has ended the reply. */
   constructor(
     context: Pick<ExchangeContext, 'time' | 'streamBytes'>,
     response: EngineResponse,
@@ -78,10 +78,10 @@ export class ReplyStream implements EventStream {
   }
 
   /**
-   * Ends the stream in the next turn of the event loop, never inside the parser. Does not use the engine's option to
-   * close the connection, because the engine would write a `Connection` header into the body. If the client does not
-   * accept the buffered text in time, closes the connection. Otherwise clients that read very slowly could keep the
-   * buffers of any number of ended streams in memory.
+   * Ends the stream in the next turn of the event loop, never inside the engine's parser. Does not use the engine's
+   * option to close the connection, because the engine would write a `Connection` header into the body. If the client
+   * does not accept the buffered text in time, closes the connection. Otherwise clients that read very slowly could
+   * keep the buffers of any number of ended streams in memory.
    */
   close(): void {
     if (!this.open) return;
@@ -124,10 +124,7 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /**
-   * Sends the filler to make the engine flush. While a listener is set, the engine flushes its buffer only during a
-   * write.
-   */
+  /** Writes a filler, because the engine flushes its buffer only during a write while a listener is set. */
   private resume(): boolean {
     if ((!this.open && this.ending === undefined) || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {

@@ -1,12 +1,17 @@
 /**
- * One HTTP request and its single reply. No exception leaves this class. After an ambiguous head, a chunked body or
- * `Connection: close`, the reply ends the connection. Such a reply waits for the next turn of the event loop, because
- * it must not be sent inside the engine's parser. Even after `end` with `closeConnection`, the engine would parse the
- * next request of the same read. Petrel could then parse the body of one request as another request. If a second request
- * arrives while a reply is pending, the engine drops the connection and answers neither. Pipelined requests are
- * therefore answered in order only if the handler replies at once. The older engine closes a connection that is idle
- * for 10 s, and the current engine after 30 s, also inside a head or body. The older engine also requires 160 KiB of a
- * body within the 10 s. Both times are within `limits.body_idle_ms_max`.
+ * One HTTP request and its single reply.
+ *
+ * No exception leaves this class. After an ambiguous head, a chunked body or `Connection: close`, the reply ends the
+ * connection. Such a reply is sent in the next turn of the event loop and never inside the engine's parser. Even after
+ * `end` with `closeConnection`, the parser would parse the next request of the same read, so that Petrel could take the
+ * body of one request for another request.
+ *
+ * If a second request arrives while a reply is pending, the engine drops the connection and answers neither request.
+ * Pipelined requests are therefore answered in order only if the handler replies at once.
+ *
+ * The older engine closes a connection that is idle for 10 s, and the current engine after 30 s, also inside a head or
+ * body. The older engine also requires 160 KiB of a body within the 10 s. Both times are within
+ * `limits.body_idle_ms_max`.
  */
 
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
@@ -65,7 +70,7 @@ export class Exchange extends Head implements ApiRequest {
   private readonly beganAt: number;
   private readonly weight: number;
   closes = false;
-  /** Whether the engine's callback is running. If so, the socket is already corked. */
+  /** Whether the engine's callback is running. The socket is then already corked. */
   private corked = true;
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
@@ -73,11 +78,11 @@ export class Exchange extends Head implements ApiRequest {
   private download: StreamReply | undefined;
   private incoming: BodyBuffer | undefined;
   private releaseReply: (() => void) | undefined;
-  /** Whether `admit` is still deciding whether to accept the body. */
+  /** Whether `admit` is still deciding about the body. */
   private admitting = false;
-  /** Whether the body is paused: the engine reads no more of it until `admit` has decided. */
+  /** Whether the engine reads no more of the body until `admit` has decided. */
   private paused = false;
-  /** Whether the body arrived completely while `admit` was deciding. */
+  /** Whether the whole body arrived while `admit` was deciding. */
   private complete = false;
 
   constructor(
@@ -110,7 +115,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The address of the client, or '' if no code needs the address before the reply. */
+  /** The client's address, or '' if nothing needs it before the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';
@@ -133,8 +138,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Replies with a stream of known length. Not possible if the request body has no declared length. Such a request must
-   * end its connection, and the engine cannot end a connection after a stream.
+   * Replies with a stream of known length. Impossible if the length of the request body was not declared: such a
+   * request must end its connection, and the engine cannot do so after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -168,7 +173,7 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Starts handling the request inside the engine's callback. The engine needs a reply or a listener before the
+   * Starts to handle the request inside the engine's callback. The engine needs a reply or a listener before the
    * callback returns. Never throws.
    */
   begin(): void {
@@ -193,7 +198,7 @@ export class Exchange extends Head implements ApiRequest {
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
     // After the refusal, the engine skips the rest of the body, for at most 10 s. If the connection were reset instead,
-    // the client would lose the answer.
+    // the client would not get the answer.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
@@ -210,8 +215,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Decides from the request head whether to accept the body. Returns false if the body is refused. Until the decision,
-   * the caller counts as a caller without a valid token.
+   * Decides from the request head whether to accept the body. Returns false if it was refused. Until the decision, the
+   * caller counts as one without a valid token.
    */
   private admit(incoming: BodyBuffer): boolean {
     try {
@@ -221,9 +226,9 @@ export class Exchange extends Head implements ApiRequest {
         return true;
       }
       this.admitting = true;
-      // Pauses the body until the token lookup ends. Otherwise a fast client could use up the memory for bodies of
-      // callers without a valid token. Does not pause a body that arrived with its head. The engine gives a resumed
-      // connection ten seconds, and only the end of the body removes this limit.
+      // Pauses the body until the token has been looked up. Otherwise a fast client could use up the memory for bodies
+      // of callers without a valid token. A body that arrived with its head is not paused, because the engine gives a
+      // resumed connection ten seconds, and only the end of the body removes this limit.
       this.context.time.soon(() => {
         if (this.stage !== 'owed' || !this.admitting || this.complete) return;
         this.paused = true;
@@ -234,7 +239,7 @@ export class Exchange extends Head implements ApiRequest {
         (error: unknown) => {
           this.admitting = false;
           this.resume();
-          // If the body was too large before the lookup ended, the request was already refused.
+          // The body may have become too large before the lookup ended. The request was then already refused.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
       );
@@ -246,8 +251,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Returns whether the body's memory can be reused after the call. True for large parameters. False for uploads and
-   * pictures, because their handlers may still use the body.
+   * Returns whether the body's memory can be reused after the call. It can for large parameters, but not for uploads
+   * and pictures, because their handlers may still use the body.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;
@@ -278,7 +283,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body if it ends soon. A body with a declared length is skipped in the same way.
+      // Skips the rest of a chunked body if it ends soon, as for a body of declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -325,7 +330,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // Ignores an error in the error reporter, because such an error must not end the process.
+      // An error in the error reporter must not end the process.
     }
   }
 
@@ -380,7 +385,7 @@ export class Exchange extends Head implements ApiRequest {
     };
   }
 
-  /** Waits for the next turn of the event loop, like all replies that end their connection. */
+  /** Sends the reply in the next turn of the event loop, as all replies that end their connection. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
     this.context.time.soon(() => {
@@ -402,7 +407,7 @@ export class Exchange extends Head implements ApiRequest {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
       // Forbids caching, because answers are private or soon outdated. Replies that may be cached are sent as streams
-      // and set their own headers.
+      // with headers of their own.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (this.answerTraceparent !== '') response.writeHeader('traceparent', this.answerTraceparent);
@@ -414,14 +419,14 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // Closes the connection after the engine failed during a write, because it is unknown how much was sent.
+      // It is unknown how much the engine sent before it failed, so closes the connection.
       this.report(error);
       response.close();
       this.abort();
     }
   }
 
-  /** Sends a large reply, and counts it until its client has read it. */
+  /** Sends a large reply and counts its bytes until the client has read it. */
   private sendLarge(body: Buffer, closes: boolean): void {
     const { response, context } = this;
     if (this.closes && !engineCloses(this.connection)) {
@@ -440,9 +445,9 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Sends a large reply after a chunked body. The engine must end the connection together with this reply. The engine
-   * therefore buffers the whole reply, and does not report when the client has read it. Such a reply counts for a fixed
-   * time, and nothing can drop it. If it exceeds a limit, closes the connection instead.
+   * Sends a large reply after a chunked body. The engine must end the connection together with this reply. It therefore
+   * buffers the whole reply and does not report when the client has read it. The reply's bytes count for a fixed time,
+   * and nothing can drop the reply. If it exceeds a limit, closes the connection instead.
    */
   private sendLast(body: Buffer): void {
     const { caller, context, response } = this;
@@ -456,7 +461,7 @@ export class Exchange extends Head implements ApiRequest {
     this.finish();
   }
 
-  /** The bot or the person who called, or the address of a caller without an account. */
+  /** The calling bot or person, or the address of a caller without an account. */
   private get caller(): number | string {
     return this.calledBy || this.remoteAddress;
   }
@@ -483,7 +488,7 @@ export class Exchange extends Head implements ApiRequest {
   private leave(): void {
     const { context } = this;
     this.releaseReply?.();
-    // Keeps the body after an abort, because the handler may still use it.
+    // After an abort, the handler may still use the body.
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;

@@ -1,4 +1,4 @@
-/** Holds the state that all exchanges of one server share. */
+/** The state that all exchanges of a server share. */
 
 import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
@@ -14,17 +14,17 @@ export interface AccessListener {
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
-/** Counts finished requests. `call` is a method name, endpoint path or page. */
+/** Counts finished requests. `call` is the name of a method, or the path of an endpoint or page. */
 export interface RequestListener {
-  /** Returns for how many requests the next measured time counts, or 0 to skip the measurement. */
+  /** Returns how many requests the next measured time stands for. 0 means that it is not measured. */
   weight(): number;
-  /** `ms` is only valid when `weight` is above 0. */
+  /** `ms` is valid only if `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;
 }
 
 /**
  * Decides from the request head whether to accept a body. Returns true for a caller with a valid token, and false for a
- * call that needs no token. Otherwise throws or rejects with the error answer.
+ * call that needs no token. Otherwise throws or rejects with the error to answer.
  */
 export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
@@ -33,23 +33,23 @@ export interface ExchangeContext {
   readonly bodies: BodyRoom;
   readonly admit: Admit | undefined;
   readonly clientAddress: (request: ApiRequest) => string;
-  /** Returns the limit in bytes for a body larger than `usual`, or of unknown length. */
+  /** Returns the maximum size in bytes of a body that is larger than `usual` or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
-  /** Called with unexpected errors of handlers. `request` is the id of the request in the access log. */
+  /** Called with handlers' unexpected errors. `request` is the request's id in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
   readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
   /**
-   * Counts requests whose reply has not been passed to the kernel. A small reply counts only until it is passed to the
-   * engine.
+   * The number of requests whose reply the kernel has not accepted yet. A small reply counts only until the engine has
+   * it.
    */
   open: number;
   begun: number;
   readonly heldReplies: HeldReplies;
   /** How many bytes wait for slow clients of event streams. */
   streamBytes: number;
-  /** True during shutdown, when each reply ends its connection. */
+  /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;
   idle: () => void;
 }

@@ -1,7 +1,7 @@
-/** Reads the relevant request headers in one pass and finds ambiguous heads. */
+/** Reads the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Holds request headers. Text fields are '' when absent. If a header is repeated, usually the last value counts. */
+/** The headers of a request. Absent text fields are ''. If a header is repeated, usually its last value counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -30,12 +30,12 @@ export class Head {
 }
 
 /**
- * The object to which `visit` writes. All requests share this variable, so no request needs a closure. This is safe,
- * because the engine calls `visit` only before `forEach` returns.
+ * The object to which `visit` writes. All requests share this variable, which saves a closure per request. This is
+ * safe, because the engine calls `visit` only until `forEach` returns.
  */
 let head: Head;
 
-/** Stores a header. Checks the most frequent headers first. */
+/** Stores a header. Compares with the most frequent headers first. */
 function visit(name: string, value: string): void {
   switch (name) {
     case 'host':
@@ -109,8 +109,8 @@ function visitRare(name: string, value: string): void {
       head.userAgent = value;
       break;
     case 'cookie':
-      // Joins repeated `Cookie` headers. Over HTTP/2, a browser may send several such headers, and the proxy may pass
-      // each on separately.
+      // Joins repeated `Cookie` headers. A browser may send several over HTTP/2, and the proxy may pass each of them on
+      // separately.
       head.cookie = head.cookie ? `${head.cookie}; ${value}` : value;
       break;
   }
@@ -122,8 +122,8 @@ export function readHead(request: EngineRequest, into: Head): void {
 }
 
 /**
- * Returns whether a head must be refused, because a proxy may interpret its length or host differently than the engine
- * (RFC 9112 §3.2, §6.3). Refuses a missing `Host` even in HTTP/1.0, because the engines do not report the protocol
+ * Returns whether a head must be refused, because a proxy may understand its length or host differently from the engine
+ * (RFC 9112 §3.2, §6.3). A missing `Host` is refused even in HTTP/1.0, because the engines do not report the protocol
  * version.
  */
 export function isAmbiguous(head: Head): boolean {
@@ -146,12 +146,12 @@ export function asksToClose(connection: string): boolean {
 }
 
 /**
- * Returns whether the engine itself ends the connection after the reply. The engine recognises the header `Connection:
- * close` by its length. `asksToClose` must be true.
+ * Returns whether the engine itself ends the connection after the reply. It recognises `Connection: close` by the
+ * length of the header. Call this only if `asksToClose` is true.
  */
 export const engineCloses = (connection: string): boolean => connection.length === 'close'.length;
 
-/** Returns whether the body may hold files and be as large as an upload. */
+/** Returns whether the body may contain files and be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
 }

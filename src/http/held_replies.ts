@@ -1,6 +1,6 @@
 /**
- * Limits the memory for large replies that their clients have not read completely. Otherwise the clients of one account
- * could open many connections, read slowly, and use up the memory of a front.
+ * Limits the memory for large replies that clients have not read completely. Otherwise the clients of one account could
+ * open many connections, read slowly, and use up a front's memory.
  */
 import { httpLimits as limits } from './limits.js';
 
@@ -15,7 +15,7 @@ export interface HeldReply {
 
 interface Held {
   bytes: number;
-  /** The replies that can be dropped. The oldest comes first. */
+  /** The replies that can be dropped, oldest first. */
   readonly replies: Set<HeldReply>;
 }
 
@@ -28,9 +28,8 @@ export class HeldReplies {
   }
 
   /**
-   * Counts a reply. As long as the replies of the caller exceed `caller_held_replies_bytes_max`, drops the oldest reply
-   * of this caller. As long as all replies exceed `held_replies_bytes_max`, drops the oldest reply of the caller with
-   * the most bytes.
+   * Counts a reply. If this caller's replies exceed `caller_held_replies_bytes_max`, drops the caller's oldest replies.
+   * If all replies exceed `held_replies_bytes_max`, drops the oldest replies of the caller with the most bytes.
    */
   add(caller: Caller, reply: HeldReply): void {
     const held = this.#count(caller, reply.bytes);
@@ -50,7 +49,7 @@ export class HeldReplies {
   }
 
   /**
-   * Counts a reply that nothing can drop. Returns the function that ends the count. Returns null, and counts nothing, if
+   * Counts a reply that nothing can drop. Returns a function that ends the count. Returns null and counts nothing if
    * the reply exceeds the limit of its caller or of all callers.
    */
   hold(caller: Caller, bytes: number): (() => void) | null {

@@ -1,4 +1,4 @@
-/** Writes replies in ways that both engine versions accept. Also determines the address of the client. */
+/** Writes replies in a way that both engine versions accept. Also determines the client's address. */
 import { STATUS_CODES } from 'node:http';
 import type { StreamedReply, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
@@ -22,13 +22,13 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** A reply with more bytes than this goes to the kernel piece by piece, so that the engine does not copy the reply. */
+/** A reply with more bytes than this is passed to the kernel piece by piece, so that the engine does not copy it. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Writes Content-Length itself, because the older engine writes it wrongly. Given a length
- * above 0, that engine waits forever for a body. Given `undefined`, that engine reports 2^63. A reply that closes the
- * connection reports no length.
+ * Ends a reply without a body. Writes Content-Length itself, because the older engine gets it wrong: with a length
+ * above 0, it waits forever for a body, and with `undefined`, it reports 2^63. A reply that closes the connection has
+ * no Content-Length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
@@ -36,7 +36,7 @@ export function endHead(response: EngineResponse, bytes: number, closes: boolean
 }
 
 /**
- * Ends a large reply. Returns whether the kernel has accepted all of it. Otherwise calls `done` when the kernel has the
+ * Ends a large reply. Returns whether the kernel has accepted all of it. If not, calls `done` when the kernel has the
  * last byte, so that a shutdown does not truncate the reply.
  */
 export function endInPieces(response: EngineResponse, body: Buffer, done: () => void): boolean {
@@ -61,8 +61,8 @@ export function writeHead(
 }
 
 /**
- * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body. `endHead` cannot write this
- * length. Both engines close the connection if the request asked for it.
+ * Ends a 304 or a reply to HEAD. Its Content-Length is the length of the omitted body, which `endHead` cannot write.
+ * Both engines close the connection if the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);
@@ -76,7 +76,7 @@ export const eventForm: StreamForm = {
   filler: ':\n\n',
 };
 
-/** Writes the head of a stream and then a filler, because the engine sends the head only with a write. */
+/** Writes the head of a stream, followed by a filler, because the engine sends the head only with a write. */
 export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
   response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);

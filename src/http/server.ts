@@ -15,25 +15,25 @@ export interface ListenOptions {
   readonly engine: Engine;
   readonly host: string;
   readonly port: number;
-  /** If true, other processes on this machine can listen on the same port if they also set this option. */
+  /** If true, other processes on this machine can listen on the same port if they set this option too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
   readonly admit?: Admit;
-  /** Returns the client address to which a request body is charged. Default: the address of the connection. */
+  /** Returns the client address whose limit a request body counts against. By default the address of the connection. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
   readonly bodiesBytesMax?: number;
-  /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
+  /** The maximum size of a body that is larger than usual or of unknown length. By default the usual maximum. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
   readonly signed?: SignedBodies | undefined;
   /**
-   * Called with unexpected errors of handlers, and when a handler replies twice or never. Receives only the id of the
-   * request in the access log, because the path of a request may contain a token.
+   * Called with handlers' unexpected errors, and when a handler replies twice or never. Gets only the request's id in
+   * the access log, because the path may contain a token.
    */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
   /**
-   * How long the server must be without requests before `close` closes idle connections. The default is
+   * How long there must be no requests before `close` closes idle connections, in ms. By default
    * `limits.connection_quiet_ms`.
    */
   readonly quietMs?: number;
@@ -44,17 +44,17 @@ export interface HttpServer {
   readonly port: number;
   openRequests(): number;
   /**
-   * Ends each connection after its next reply, so that a load balancer keeps no connection to this server. Still
-   * accepts new connections.
+   * Ends each connection after its next reply, so that a load balancer keeps none to this server. Still accepts new
+   * connections.
    */
   leave(): void;
   /**
    * Stops accepting connections, ends each connection with its next reply, and waits up to `msMax` for open requests.
-   * Resolves to the number of open requests left.
+   * Resolves to the number of requests that are still open.
    */
   drain(msMax: number): Promise<number>;
   /**
-   * Drains for up to `ruleLimits.shutdown_ms_max`. Then keeps answering on open connections until no request arrives for
+   * Drains for up to `ruleLimits.shutdown_ms_max`. Then still answers on open connections until no request arrives for
    * a moment, and closes all connections.
    */
   close(): Promise<void>;
@@ -66,15 +66,15 @@ function refuseVerb(request: ApiRequest): void {
 }
 
 /**
- * Adds the routes. After an unknown verb the connection must end, because the next bytes could be parsed as a request.
- * The older engine closes the connection itself. With the current engine, our reply closes it.
+ * Adds the routes. After an unknown verb, the connection must end, because the next bytes could be parsed as a request.
+ * The older engine closes it by itself. With the current engine, our reply closes it.
  */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Looks up the Accept headers only for pages. Other answers do not depend on them.
+  // Only pages depend on the Accept headers.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -166,8 +166,7 @@ class Server implements HttpServer {
     const { time } = this.context;
     this.context.closing = true;
     if (this.socket) {
-      // Lets the event loop accept waiting connections first, because the kernel resets the connections that were not
-      // accepted.
+      // The kernel resets connections that were not accepted yet. Lets the event loop accept them first.
       await new Promise<void>((resolve) => time.soon(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -196,8 +195,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Ends each open connection with its next answer. If the server closed a connection itself and a request arrived just
-   * then, the kernel would reset the connection.
+   * Ends each open connection with its next answer. If the server closed a connection by itself just when a request
+   * arrives, the kernel would reset it.
    */
   private async linger(): Promise<void> {
     const { time } = this.context;
@@ -210,7 +209,7 @@ class Server implements HttpServer {
   }
 }
 
-/** Starts listening. Rejects if another process uses the port and does not share it. */
+/** Starts to listen. Rejects if another process uses the port and does not share it. */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {

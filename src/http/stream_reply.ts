@@ -1,4 +1,4 @@
-/** Sends a stream as a reply of known length. Sends no faster than the client reads. */
+/** Sends a stream as a reply of known length, no faster than the client reads. */
 import type { Readable } from 'node:stream';
 import type { Time } from '../time.js';
 import type { EngineResponse } from './engine.js';
@@ -7,16 +7,15 @@ export interface StreamOwner {
   /** Writes status and headers. Called once, inside `cork`, right before the first byte. */
   readonly head: () => void;
   readonly done: () => void;
-  /** Called when the stream failed before its first byte. An error can still be sent. */
+  /** Called when the stream failed before its first byte. An error can still be answered. */
   readonly failed: (error: unknown) => void;
-  /** Called when the stream failed or ended early after its first byte. The connection was closed. */
+  /** Called when the stream failed or ended early after its first byte. The connection is closed then. */
   readonly broken: (error: unknown) => void;
 }
 
 /**
- * Passes at most one chunk to the engine at a time. If the kernel accepts only a part, the rest waits here, and the
- * source is paused. The memory for a slow client is therefore bounded by one chunk plus the data that the source has
- * read ahead.
+ * Passes at most one chunk to the engine at a time. If the kernel accepts only a part, the rest waits here and the
+ * source is paused. A slow client thus uses memory for one chunk and for what the source has read ahead.
  */
 export class StreamReply {
   private readonly time: Time;
@@ -30,7 +29,7 @@ export class StreamReply {
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
-  /** `length` must be above 0, and `source` must return exactly that many bytes. */
+  /** `length` must be above 0, and `source` must provide exactly that many bytes. */
   constructor(time: Time, response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
     this.time = time;
     this.response = response;
@@ -82,7 +81,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Runs outside the engine's callback, so that the engine buffers the next chunk like all other chunks (`cork`).
+      // Runs outside the engine's callback, so that the engine buffers this chunk like any other (`cork`).
       this.time.soon(() => this.pump());
     }
     return taken;
@@ -104,7 +103,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // Closes the connection, because it is too late for an error answer.
+    // It is too late for an error answer, so closes the connection.
     this.owner.broken(error);
     this.response.close();
   }

@@ -58,7 +58,7 @@ export const actions: readonly Action[] = [
   defineAction({
     name: 'send',
     summary:
-      'Sends a text, a location, a contact or a file. A file is sent as a part of a multipart body. Parts and parameters have the names of the application API, such as `photo` and `caption`.',
+      'Sends a text, a location, a contact or a file. Send a file in a multipart body. The names of parts and parameters are those of the application API, such as `photo` and `caption`.',
     params: z.looseObject({
       chat,
       text: optional(text),

@@ -81,7 +81,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: worlds,
     summary:
-      'Makes a world: a bot with its token, and people with direct chats with the bot. On request, the world also has a public group and a public channel, with the bot as an administrator.',
+      'Makes a world, which consists of a bot with its token and of people who each have a direct chat with the bot. On request, the world also has a public group and a public channel in which the bot is an administrator.',
     params: z.object({
       people: optional(json(peopleNames)),
       group: optional(boolean),
@@ -113,7 +113,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'POST',
     path: `${worlds}/{world}/people/{person}/{action}`,
-    summary: 'Performs an action as a person, and returns the answer of the application API.',
+    summary: 'Performs an action as a person. Returns the application API’s answer.',
     params: inWorld.extend({ person: text, action: text }),
     handler: async ({ worlds: all, recording, dispatch, given, form }, p) => {
       const world = all.find(p.world);
@@ -136,7 +136,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: `${worlds}/{world}/faults`,
     summary:
-      'Delays the next calls of a method or the next deliveries to the webhook, or makes these calls or deliveries fail. Faults with the same `on` apply in the order of their requests.',
+      'Delays the next calls of a method or the next webhook deliveries, or makes them fail. Several faults with the same `on` apply in the order in which they were requested.',
     params: inWorld.extend({
       on: text.describe('The name of a method, or `delivery`'),
       delay_ms: clamped(limits.fault_delay_ms_max),
@@ -156,7 +156,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
   defineTestEndpoint({
     verb: 'DELETE',
     path: `${worlds}/{world}/faults`,
-    summary: 'Removes the pending faults.',
+    summary: 'Removes all faults that have not been applied yet.',
     params: inWorld,
     handler: ({ worlds: all, faults }, p) => {
       faults.clear(all.find(p.world).id);
@@ -167,7 +167,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'GET',
     path: `${worlds}/{world}/recording`,
     summary:
-      'Lists the recorded entries of a world, oldest first. With `wait_ms`, waits until the list has `count` entries.',
+      'Lists a world’s recorded entries, oldest first. With `wait_ms`, waits until there are `count` entries.',
     params: inWorld.extend({
       kind: optional(z.enum(entryKinds, { error: `one of: ${entryKinds.join(', ')}` })),
       name: optional(text).describe('Name of the action or method, or kind of the delivered update'),
@@ -184,7 +184,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'POST',
     path: '/api/test/clock',
     summary:
-      'Moves the clock of the whole server forward by `advance_ms`. Returns when all deliveries that became due have been attempted once.',
+      'Moves the server’s clock forward by `advance_ms`. Returns after every delivery that became due was attempted once.',
     params: z.object({ advance_ms: required(1, limits.clock_advance_ms_max) }),
     handler: ({ clock }, { advance_ms }) => clock.advance(advance_ms),
   }),

@@ -40,7 +40,7 @@ export const chatDraft = z
         'Greater than the versions of all earlier drafts in this chat. Ignore drafts with a lower version',
       ),
   })
-  .meta({ id: 'ChatDraft', description: 'The text that the caller has written in a chat, but not sent.' });
+  .meta({ id: 'ChatDraft', description: 'The caller’s unsent text in a chat.' });
 
 export const chatDraftPage = pageOf(chatDraft);
 
@@ -48,7 +48,7 @@ export const draftVersion = z
   .strictObject({
     version: z.int().min(0).describe('Version of the draft; 0 if there never was a draft in this chat'),
   })
-  .meta({ id: 'DraftVersion', description: 'The version of a draft after a change.' });
+  .meta({ id: 'DraftVersion', description: 'The new version of the caller’s draft in a chat.' });
 
 export const pushState = z
   .strictObject({
@@ -62,4 +62,7 @@ export const storedUploads = z
     bytes: z.int().min(0),
     bytes_max: z.int().positive().optional().describe('Absent if there is no limit'),
   })
-  .meta({ id: 'StoredUploads', description: 'Stored uploads of a person and their bots, in bytes.' });
+  .meta({
+    id: 'StoredUploads',
+    description: 'The size of the files that a person and the person’s bots have stored, in bytes.',
+  });

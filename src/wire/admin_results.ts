@@ -143,7 +143,7 @@ export const overview = z
       })
       .nullable(),
   })
-  .meta({ id: 'Overview', description: 'State of an installation.' });
+  .meta({ id: 'Overview', description: 'The state of the installation.' });
 export type Overview = z.output<typeof overview>;
 
 const historyPoint = z.strictObject({
@@ -180,7 +180,7 @@ export const history = z
   })
   .meta({
     id: 'History',
-    description: 'The past figures of the installation. Each figure is the sum over all processes.',
+    description: 'How the installation’s figures changed over time. Each figure is a sum over all processes.',
   });
 export type History = z.output<typeof history>;
 
@@ -200,7 +200,10 @@ const rankedBot = z
     failed: count.describe('Number of all failed attempts so far'),
     dead_letters: count.describe('Number of dead letters that can be replayed'),
   })
-  .meta({ id: 'RankedBot', description: 'A bot with its pending updates and failures.' });
+  .meta({
+    id: 'RankedBot',
+    description: 'The numbers of a bot’s pending updates, failures and dead letters.',
+  });
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
@@ -232,7 +235,7 @@ const accountName = {
 export const accountPage = pageOf(
   z.strictObject({ type: z.enum(['bot', 'person']), ...accountName, suspended: z.boolean() }).meta({
     id: 'FoundAccount',
-    description: 'A bot or person in the results of an administrator’s search.',
+    description: 'A bot or person that an administrator’s search found.',
   }),
 );
 
@@ -328,7 +331,7 @@ export const operatorPerson = z
 export const operatorAttempts = pageOf(
   deliveryAttempt.omit({ answer: true }).meta({
     id: 'OperatorAttempt',
-    description: 'An attempt to deliver an update, without the answer of the receiver.',
+    description: 'An attempt to deliver an update, without the receiver’s answer.',
   }),
 );
 

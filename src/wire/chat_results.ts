@@ -26,7 +26,7 @@ const preview = z
       .describe(`The first ${limits.preview_text_length_max} characters of the text or the caption`),
     file_name: z.string().optional().describe('Name of the file, title of the venue or name of the contact'),
   })
-  .meta({ id: 'MessagePreview', description: 'A message in a list of chats.' });
+  .meta({ id: 'MessagePreview', description: 'The last message of a chat, as the chat list shows it.' });
 
 export const listedChat = chat
   .extend({
@@ -107,7 +107,7 @@ export const namedByUsername = z
     username: z.string(),
     inline_placeholder: z.string().optional().describe('Only for bots with inline mode'),
   })
-  .meta({ id: 'Named', description: 'The user, bot or chat with this username.' });
+  .meta({ id: 'Named', description: 'The person, bot or public chat with this username.' });
 
 export const suggestions = z
   .strictObject({
@@ -160,7 +160,7 @@ export const linkPreview = z
     requested: z.literal(true).optional().describe('The caller has asked to join'),
     chat_id: z.int().negative().optional().describe('Only for members'),
   })
-  .meta({ id: 'InviteLinkPreview', description: 'The chat of an invite link.' });
+  .meta({ id: 'InviteLinkPreview', description: 'The chat that an invite link leads to.' });
 
 export const joinedByLink = z
   .strictObject({

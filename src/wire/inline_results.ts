@@ -14,7 +14,10 @@ const inlineResult = z
     thumbnail_height: z.int().optional().describe('pixels'),
     ...contentFields,
   })
-  .meta({ id: 'InlineResult', description: 'A result of an inline query, and the file that it sends.' });
+  .meta({
+    id: 'InlineResult',
+    description: 'A result of an inline query, and the file that this result sends.',
+  });
 
 export const inlineAnswer = z
   .strictObject({
@@ -26,4 +29,4 @@ export const inlineAnswer = z
       .optional()
       .describe('A button that starts the bot with this parameter'),
   })
-  .meta({ id: 'InlineAnswer', description: 'The answer from a bot to an inline query.' });
+  .meta({ id: 'InlineAnswer', description: 'A bot’s answer to an inline query.' });

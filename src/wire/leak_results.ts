@@ -15,7 +15,7 @@ export const leakedTokens = z
   .max(ruleLimits.leak_reports_max)
   .meta({
     id: 'LeakedTokens',
-    description: 'Tokens found in public, with the places where they were found.',
+    description: 'Tokens that were found in public, each with the place where it was found.',
   });
 
 export const leakLabels = z

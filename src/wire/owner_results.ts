@@ -20,7 +20,10 @@ const inlineMode = z
     placeholder: z.string().describe('Text in the composer after the username of the bot'),
     feedback: z.boolean().describe('Whether the bot gets the results that people choose'),
   })
-  .meta({ id: 'InlineMode', description: 'The inline mode of a bot. Absent while it is off.' });
+  .meta({
+    id: 'InlineMode',
+    description: 'The settings of a bot’s inline mode. Absent while inline mode is off.',
+  });
 
 export const ownedBotSettings = ownedBot
   .extend({
@@ -29,7 +32,7 @@ export const ownedBotSettings = ownedBot
     write_access: writeAccess,
     inline_mode: inlineMode.optional(),
   })
-  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+  .meta({ id: 'OwnedBotSettings', description: 'A bot and its settings.' });
 
 export const transferPage = pageOf(
   z

@@ -74,7 +74,7 @@ export const chat = z
     username: z.string().optional(),
     user_id: z.int().positive().optional().describe('The other person. Only for type `person`'),
   })
-  .meta({ id: 'Chat', description: 'The chat of a message.' });
+  .meta({ id: 'Chat', description: 'The chat that a message belongs to.' });
 
 export const messageEntity = z
   .strictObject({
@@ -102,7 +102,7 @@ export const linkPreviewOptions = z
   })
   .meta({
     id: 'LinkPreviewOptions',
-    description: 'Options of the link preview of a text. Options that are off are absent.',
+    description: 'Options of a message’s link preview. An option that is off is absent.',
   });
 
 export const shownLinkPreview = z
@@ -117,12 +117,13 @@ export const shownLinkPreview = z
       })
       .meta({
         id: 'LinkPreview',
-        description: 'The texts of a page. They come from the page and may be false.',
+        description:
+          'The title and description of a page. The page itself provides them, and they may be false.',
       })
       .optional()
       .describe('Absent if the message shows no preview, or if the page has no title'),
   })
-  .meta({ id: 'ShownLinkPreview', description: 'The preview of the link in a message.' });
+  .meta({ id: 'ShownLinkPreview', description: 'The preview of a link in a message.' });
 
 export const inlineKeyboard = z
   .strictObject({
@@ -170,7 +171,7 @@ export const replyKeyboard = z
   })
   .meta({
     id: 'ReplyKeyboard',
-    description: 'The keyboard below the composer, its removal, or a request for a reply.',
+    description: 'A keyboard below the message input, the removal of one, or a request for a reply.',
   });
 
 export const signedLink = z
@@ -181,7 +182,7 @@ export const signedLink = z
   })
   .meta({
     id: 'SignedLink',
-    description: 'The address of a page. The address contains signed data about the caller.',
+    description: 'The URL of a page, with signed data about the caller.',
   });
 
 export const forwardOrigin = z
@@ -189,7 +190,7 @@ export const forwardOrigin = z
     z.strictObject({ type: z.literal('user'), sender_user: user, date: unixSeconds }),
     z.strictObject({ type: z.literal('channel'), chat, message_id: z.int(), date: unixSeconds }),
   ])
-  .meta({ id: 'ForwardOrigin', description: 'The source of a forwarded message.' });
+  .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message came from.' });
 
 const serviceFields = {
   group_chat_created: z.literal(true).optional().describe('The group was created'),
@@ -289,7 +290,7 @@ export const callbackQuery = z
     chat_instance: z.string().describe('Id that is constant for a chat'),
     data: z.string(),
   })
-  .meta({ id: 'CallbackQuery', description: 'A press of an inline button.' });
+  .meta({ id: 'CallbackQuery', description: 'A press of an inline button by a person.' });
 
 const flag = z.boolean();
 
@@ -306,7 +307,7 @@ export const botChatMember = z
       [...rightNames, ...otherFlags, ...permissionNames].map((name) => [name, flag.optional()]),
     ),
   })
-  .meta({ id: 'BotChatMember', description: 'Role and rights of a user in a chat.' });
+  .meta({ id: 'BotChatMember', description: 'A user’s role and rights in a chat.' });
 
 export const botChatMembers = z.array(botChatMember);
 export const memberCount = z.int().min(0);
@@ -366,7 +367,10 @@ export const reactionCountUpdated = z
       }),
     ),
   })
-  .meta({ id: 'MessageReactionCountUpdated', description: 'Current number of each emoji on a post.' });
+  .meta({
+    id: 'MessageReactionCountUpdated',
+    description: 'How many reactions with each emoji a post has now.',
+  });
 
 const pollAnswer = z
   .strictObject({
@@ -375,7 +379,7 @@ const pollAnswer = z
     option_ids: z.array(z.int().min(0)).describe('Empty when the vote was retracted'),
     option_persistent_ids: z.array(z.string()),
   })
-  .meta({ id: 'PollAnswer', description: 'A vote of a person in a poll that is not anonymous.' });
+  .meta({ id: 'PollAnswer', description: 'A person’s vote in a poll that is not anonymous.' });
 
 const inlineQuery = z
   .strictObject({
@@ -387,7 +391,7 @@ const inlineQuery = z
       .enum(['sender', 'private', 'group', 'channel'])
       .describe('Type of the chat. `sender` is the direct chat of the person with the bot'),
   })
-  .meta({ id: 'InlineQuery', description: 'A query that a person types after the username of the bot.' });
+  .meta({ id: 'InlineQuery', description: 'A query that a person typed after the bot’s username.' });
 
 const chosenInlineResult = z
   .strictObject({
@@ -400,7 +404,7 @@ const chosenInlineResult = z
 
 const generationStopped = z.strictObject({ chat, draft_id: z.int() }).meta({
   id: 'MessageGenerationStopped',
-  description: 'A person stopped a message that the bot was still writing.',
+  description: 'A person told the bot to stop writing a message.',
 });
 
 const draftFields = {
@@ -421,7 +425,10 @@ export const shownDraft = z
 
 export const draftEvent = z
   .strictObject({ chat_id: z.int(), from_id: z.int().positive().describe('Id of the bot'), ...draftFields })
-  .meta({ id: 'MessageDraftEvent', description: 'A bot shows the message that it is writing.' });
+  .meta({
+    id: 'MessageDraftEvent',
+    description: 'A bot has changed the draft of the message that it is writing.',
+  });
 
 export const update = z
   .strictObject({
@@ -443,7 +450,7 @@ export const update = z
       .describe('Only for bots whose owner turned on inline feedback'),
     stopped_message_generation: generationStopped.optional(),
   })
-  .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
+  .meta({ id: 'Update', description: 'An update. Exactly one of the optional fields is present.' });
 
 export const updateList = z.array(update);
 
@@ -468,7 +475,7 @@ export const webhookInfo = z
     last_synchronization_error_date: unixSeconds.optional(),
     allowed_updates: z.array(z.string()).optional(),
   })
-  .meta({ id: 'WebhookInfo', description: 'The settings and the state of update delivery to a bot.' });
+  .meta({ id: 'WebhookInfo', description: 'The settings and the state of a bot’s webhook.' });
 
 export const webhookRoute = z
   .strictObject({
@@ -496,7 +503,7 @@ const chatPermissions = z
     can_edit_messages: z.boolean(),
     can_delete_messages: z.boolean(),
   })
-  .meta({ id: 'ChatPermissions', description: 'Default rights of members.' });
+  .meta({ id: 'ChatPermissions', description: 'The default rights of a group’s members.' });
 
 const chatPhoto = z
   .strictObject({
@@ -522,7 +529,7 @@ export const chatInfo = chat
       .describe('Maximum number of different emoji of one person on one post'),
     accepted_gift_types: z.record(z.string(), z.literal(false)).describe('No type of gift is accepted'),
   })
-  .meta({ id: 'ChatInfo', description: 'A chat with all fields visible to a bot.' });
+  .meta({ id: 'ChatInfo', description: 'A chat with all fields that a bot can see.' });
 
 export const chatMember = z
   .strictObject({
@@ -546,9 +553,10 @@ export const pageOf = <T extends z.ZodType>(item: T) =>
 export const messagePage = pageOf(message).extend({
   authors: z
     .array(
-      z
-        .strictObject({ user, avatar: pictureFields.avatar })
-        .meta({ id: 'Author', description: 'The present name and avatar of a person who wrote messages.' }),
+      z.strictObject({ user, avatar: pictureFields.avatar }).meta({
+        id: 'Author',
+        description: 'The current name and avatar of a person who wrote messages in the list.',
+      }),
     )
     .optional()
     .describe(
@@ -559,7 +567,7 @@ export const messagePage = pageOf(message).extend({
 export const botCommandList = z.array(
   z
     .strictObject({ command: z.string(), description: z.string() })
-    .meta({ id: 'BotCommand', description: 'A command in the menu of a bot.' }),
+    .meta({ id: 'BotCommand', description: 'A command in a bot’s command menu.' }),
 );
 
 export const ownedBot = z
@@ -594,7 +602,7 @@ export const botPage = z
       .describe('Names of the rights that the bot asks for as administrator, by type of chat'),
     can_write: z.boolean().describe('Whether the caller may write to the bot'),
   })
-  .meta({ id: 'BotPage', description: 'The page that people see before they start a bot.' });
+  .meta({ id: 'BotPage', description: 'The profile of a bot, which people see before they start the bot.' });
 
 const booleans = <N extends string>(names: readonly N[]) =>
   Object.fromEntries(names.map((name) => [name, z.boolean()])) as { [K in N]: z.ZodBoolean };
@@ -607,7 +615,7 @@ export const administratorRights = z
     can_post_messages: z.boolean().optional().describe('Only for channels'),
     can_pin_messages: z.boolean().optional().describe('Only for groups'),
   })
-  .meta({ id: 'ChatAdministratorRights', description: 'Rights of an administrator.' });
+  .meta({ id: 'ChatAdministratorRights', description: 'An administrator’s rights.' });
 
 export const userProfilePhotos = z
   .strictObject({ total_count: z.int().min(0), photos: z.array(z.array(photoSize)) })
@@ -633,5 +641,5 @@ export const userWithToken = z
 
 export const pressedQuery = z.strictObject({ callback_query_id: z.string() }).meta({
   id: 'PressedQuery',
-  description: "The id of a button press. The bot's answer arrives on the stream.",
+  description: 'The id of a button press. The bot’s answer arrives on the event stream.',
 });

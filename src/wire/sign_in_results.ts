@@ -30,7 +30,7 @@ export const sessionPage = pageOf(
       last_used_on: z.string().optional().describe('YYYY-MM-DD by UTC'),
       is_current: z.literal(true).optional().describe('Present for the session of the caller'),
     })
-    .meta({ id: 'Session', description: 'A browser in which the person is signed in.' }),
+    .meta({ id: 'Session', description: 'A browser in which the caller is signed in.' }),
 );
 
 export const endedSessions = z

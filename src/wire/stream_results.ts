@@ -36,29 +36,29 @@ export const streamEvents = {
     .meta({ id: 'PinnedEvent', description: 'A message was pinned or unpinned.' }),
   chat_joined: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatJoinedEvent',
-    description: 'The caller created or opened a chat, joined it or was added.',
+    description: 'The caller created, opened or joined a chat, or was added to it.',
   }),
   chat_left: z
     .strictObject({ chat_id: chatId })
     .meta({ id: 'ChatLeftEvent', description: 'The caller left a chat or was removed from it.' }),
   chat_read: z.strictObject({ chat_id: chatId, message_id: z.int().positive() }).meta({
     id: 'ChatReadEvent',
-    description: 'The caller read a chat up to a message, in this or another session.',
+    description: 'The caller marked a chat as read up to a message, in this or another session.',
   }),
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In a chat of two people, and in the chat with a bot of the caller, the event also means that the name or the avatar of the other side changed. Read the chat again.',
+      'Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. In a chat of two people or with one of the caller’s bots, the name or the avatar of the other person or bot changed.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',
     description:
-      'A scheduled post of the caller in this channel was added, changed, deleted, published or refused. Read the list again.',
+      'One of the caller’s scheduled posts in this channel was added, changed, deleted, published or refused. Read the list again.',
   }),
   profile: z.strictObject({}).meta({
     id: 'ProfileEvent',
     description:
-      'The caller changed their name, avatar or settings, in this or another session. Read the caller again.',
+      'The caller changed their name, avatar or settings, in this or another session. Call `GET /api/me` again.',
   }),
   chat_draft: chatDraft,
   chat_action: z
@@ -70,7 +70,7 @@ export const streamEvents = {
     })
     .meta({
       id: 'ChatActionEvent',
-      description: 'A bot or another person performs an action in a chat, for instance typing.',
+      description: 'A bot or another person is doing something in a chat, for instance typing.',
     }),
   message_draft: draftEvent,
   message_draft_stopped: z
@@ -81,7 +81,7 @@ export const streamEvents = {
     })
     .meta({
       id: 'MessageDraftStoppedEvent',
-      description: 'The caller stopped a draft, in this or another session.',
+      description: 'The caller told a bot to stop writing a message, in this or another session.',
     }),
   callback_answer: z
     .strictObject({
@@ -91,11 +91,14 @@ export const streamEvents = {
       show_alert: z.boolean(),
       url: z.string().optional(),
     })
-    .meta({ id: 'CallbackAnswerEvent', description: 'A bot answered a button press of the caller.' }),
+    .meta({
+      id: 'CallbackAnswerEvent',
+      description: 'A bot answered the caller’s press of an inline button.',
+    }),
   post_reactions: reactions,
   reset: z
     .strictObject({ chat_id: chatId })
-    .meta({ id: 'ResetEvent', description: 'Events of this chat were lost. Read the chat again.' }),
+    .meta({ id: 'ResetEvent', description: 'Some events of this chat were lost. Read the chat again.' }),
 };
 
 export const postStreamEvents = { ready, post_reactions: reactions };
@@ -113,6 +116,6 @@ export const updateEvents = {
     .meta({
       id: 'StreamEndEvent',
       description:
-        'The stream has ended with the error that a poll would have returned. Do not reconnect after 401 or 409.',
+        'The stream has ended because of this error, which `getUpdates` would have returned. Do not reconnect after 401 or 409.',
     }),
 };

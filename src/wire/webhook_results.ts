@@ -12,7 +12,7 @@ export const signingSecret = z
       .optional()
       .describe('Until this time, deliveries are also signed with the former secret'),
   })
-  .meta({ id: 'SigningSecret', description: 'The secret that signs the deliveries of a bot.' });
+  .meta({ id: 'SigningSecret', description: 'The secret that signs a bot’s webhook deliveries.' });
 
 const route = z
   .string()
@@ -80,7 +80,7 @@ export const webhookReplay = z
     dead_letter_count: count,
     last_error_message: z.string().nullable().describe('Null after the end of the replay'),
   })
-  .meta({ id: 'WebhookReplay', description: 'A replay of stored updates into a webhook.' });
+  .meta({ id: 'WebhookReplay', description: 'A replay, which delivers stored updates to a webhook again.' });
 
 const header = (value: z.ZodType<string | null>) => z.strictObject({ name: z.string(), value });
 const ms = count.optional();

@@ -1,4 +1,4 @@
-/** Lets administrators find people and bots, and see the state of one of them. The page `/ops` uses these endpoints. */
+/** Lets administrators find people and bots, and see their state. The page `/ops` uses these endpoints. */
 import { z } from 'zod';
 import {
   viewFoundAccount,
@@ -21,7 +21,7 @@ import { optional } from '../../wire/schema.js';
 export const searchAccounts = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/accounts',
-  summary: `Searches people and bots by parts of their usernames and names. If the id or username of an account equals the query, this account comes first. All other found accounts follow, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
+  summary: `Searches people and bots by parts of their usernames and names. An account whose id or username equals the query comes first. The others follow, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
   params: z.object({
     query: searchQuery.describe(queryText('an account')),
     cursor: numberCursor,
@@ -43,7 +43,7 @@ export const searchAccounts = defineAdminEndpoint({
   },
 });
 
-/** Returns the bot's own queue and then the queues of its routes. */
+/** Returns the bot's own queue, followed by the queues of its webhook routes. */
 async function queuesOf(store: Store, bot: number) {
   const [webhook, info, routes] = await Promise.all([
     store.webhooks.find(bot),
@@ -60,7 +60,7 @@ export const inspectBot = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots/{id}',
   summary:
-    'Returns the owner, state, queues and limits of a bot, and its delivery attempts by outcome. The answer contains no token and no secret, and shows only the host of each URL.',
+    'Returns a bot’s owner, state, queues and limits, and how many delivery attempts had each outcome. The answer contains no tokens and no secrets, and only the host of each URL.',
   params: z.object({ id: userId }),
   errors: ['bot_not_found'],
   result: operatorBot,
@@ -89,7 +89,7 @@ export const inspectBot = defineAdminEndpoint({
 export const listBotAttempts = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots/{id}/attempts',
-  summary: `Lists the delivery attempts of a bot, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes. The list does not contain the answers of receivers.`,
+  summary: `Lists a bot’s delivery attempts, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes. Receivers’ answers are not included.`,
   params: z.object({ id: userId, status: attemptStatus, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found'],
   result: operatorAttempts,
@@ -105,7 +105,7 @@ export const listBotAttempts = defineAdminEndpoint({
 export const inspectPerson = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/users/{id}',
-  summary: 'Returns the state of a person and the number of their bots.',
+  summary: 'Returns a person’s state and how many bots they have.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
   result: operatorPerson,

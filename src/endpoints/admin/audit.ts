@@ -9,7 +9,8 @@ import { optional } from '../../wire/schema.js';
 export const listAdminCalls = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/audit',
-  summary: 'Lists the logged calls of administrators, newest first. Repeated reads are logged once an hour.',
+  summary:
+    'Lists the calls that administrators made, newest first. Repeated reads are recorded once an hour.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: adminCallPage,
   handler: async ({ store }, { cursor: before = limits.id_max, limit = limits.page_size_default }) =>

@@ -1,6 +1,6 @@
 /**
- * Returns the pending updates and delivery counts of one bot. The metrics cannot show these counts, because no metric
- * has a label for the bot.
+ * Returns the pending updates and the delivery counts of one bot. Metrics have no label for the bot, so they cannot
+ * show these numbers.
  */
 import { z } from 'zod';
 import { fail } from '../../errors.js';

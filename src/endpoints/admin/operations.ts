@@ -32,7 +32,7 @@ export const showHistory = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/history',
   summary:
-    'Returns the history of the installation, added up over all processes: calls, deliveries, journal and Redis memory.',
+    'Returns how the installation’s figures changed over time, as sums over all processes: calls, deliveries, journal and Redis memory.',
   params: z.object({
     range: optional(z.enum(historyRanges, { error: historyRanges.join(', ') })).describe(
       'How far back: `1h`, the default, or with the setting PROMETHEUS_URL also `6h`, `24h` or `7d`',
@@ -50,7 +50,8 @@ export const showHistory = defineAdminEndpoint({
 export const rankBots = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots',
-  summary: 'Lists the bots that have the most pending updates, failures or dead letters, or returns one bot.',
+  summary:
+    'Lists the bots with the most pending updates, failures or dead letters. With a bot id, returns only that bot.',
   params: z.object({
     order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
       `What to sort by: \`pending\` (considers up to ${callLimits.bots_looked_at_max} webhooks that are due), \`failures\` (webhooks that fail now come first) or \`dead_letters\``,
@@ -112,7 +113,7 @@ const updateId = optional(
 export const replayDeadLetters = defineAdminEndpoint({
   verb: 'POST',
   path: `${letters}/replay`,
-  summary: `Delivers the dead letters of a bot again, either all of them or a range of ids. One call delivers at most ${storeLimits.replay_max} updates. The bot’s audit log records the call.`,
+  summary: `Delivers a bot’s dead letters again, either all of them or those in a range of ids. One call delivers at most ${storeLimits.replay_max} updates. The bot’s audit log records the call.`,
   params: z.object({
     id: userId,
     from_update_id: updateId.describe('First of the range; the oldest dead letter if absent'),

@@ -33,7 +33,7 @@ export const createUser = defineAdminEndpoint({
 export const createUserToken = defineAdminEndpoint({
   verb: 'POST',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Issues one more token to a person.',
+  summary: 'Issues an additional token to a person.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'too_many_tokens'],
   result: issuedToken,
@@ -61,7 +61,7 @@ export const deleteUser = defineAdminEndpoint({
 export const linkUser = defineAdminEndpoint({
   verb: 'PUT',
   path: '/api/admin/users/{id}/identity',
-  summary: 'Links a person to a subject of the identity provider. Replaces an earlier link.',
+  summary: 'Links a person to a subject of the identity provider. Replaces the person’s earlier link.',
   params: z.object({ id: userId, external_subject: externalSubject }),
   errors: ['user_not_found', 'subject_invalid', 'subject_taken', 'no_identity_provider'],
   handler: ({ store }, p) => store.identities.link(p.id, p.external_subject),
@@ -71,7 +71,7 @@ export const unlinkUser = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/identity',
   summary:
-    'Unlinks a person from the identity provider. The provider’s tokens for this person stop working before this call returns.',
+    'Unlinks a person from the identity provider. Tokens that the provider issued for this person stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'no_identity_provider'],
   handler: ({ store }, p) => store.identities.link(p.id, null),

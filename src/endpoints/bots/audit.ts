@@ -11,7 +11,7 @@ export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',
   summary:
-    'Lists the audit log of a bot, newest first. The list has no events from before the caller owned the bot.',
+    'Lists the audit log of a bot, newest first. Events from before the caller became the owner are not included.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: auditPage,

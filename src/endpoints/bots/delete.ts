@@ -6,7 +6,7 @@ export const deleteBot = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me/bots/{bot_id}',
   summary:
-    'Deletes a bot with its token, webhook and pending updates. The bot’s messages stay, and its username is reserved for 30 days.',
+    'Deletes a bot, its token, its webhook and its pending updates. The bot’s messages remain. Its username stays reserved for 30 days.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   handler: ({ user, store }, p) => store.bots.remove(user.id, p.bot_id),

@@ -1,5 +1,5 @@
 /**
- * Reads, sets and removes a bot's avatar and start picture. Only these endpoints set them (interface §2, Other identity
+ * Reads, sets and removes a bot's avatar and start picture. No other call sets them (interface §2, Other identity
  * items).
  */
 import { z } from 'zod';
@@ -64,7 +64,7 @@ const startPicture = endpointsOf(
   ['start_picture_size'],
 );
 
-// Declares each endpoint separately, because the list of endpoints is generated from declarations.
+// The list of endpoints is generated from exported constants, so each endpoint needs one.
 export const showAvatar: Endpoint = avatar[0];
 export const putAvatar: Endpoint = avatar[1];
 export const removeAvatar: Endpoint = avatar[2];

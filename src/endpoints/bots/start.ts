@@ -12,7 +12,7 @@ import { optional } from '../../wire/schema.js';
 export const startBot = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/start',
-  summary: 'Opens the direct chat with a bot, unblocks the bot and sends it /start.',
+  summary: 'Opens the caller’s direct chat with a bot, unblocks the bot and sends it /start.',
   params: z.object({ username: z.string(), payload: optional(startPayload) }),
   errors: ['bot_not_found', 'cant_write_to_bot', 'too_many_chats'],
   result: message,

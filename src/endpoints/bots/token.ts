@@ -6,7 +6,7 @@ import { issuedToken } from '../../wire/results.js';
 export const showToken = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/token',
-  summary: 'Returns the token of a bot to its owner.',
+  summary: 'Returns the token of one of the caller’s bots.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner', 'token_blocked'],
   result: issuedToken,

@@ -1,4 +1,4 @@
-/** Transfers a bot to another owner (interface §3, §5.7). */
+/** Transfers a bot to a new owner (interface §3, §5.7). */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -12,7 +12,7 @@ export const transferBot = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/transfer',
   summary:
-    'Transfers a bot to another person. If TRANSFER_CONSENT is set, the recipient must accept first. The caller then loses access, and the old token stops working.',
+    'Transfers a bot to another person. The caller loses access, and the old token stops working. If TRANSFER_CONSENT is set, this happens only after the recipient accepts.',
   params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
   errors: [
     'bot_not_found',
@@ -32,7 +32,7 @@ export const listTransfers = defineEndpoint({
   verb: 'GET',
   path: '/api/me/transfers',
   summary:
-    'Lists the open transfer offers that the caller made or received. Offers exist only if transfers need consent.',
+    'Lists the open transfer offers that the caller made or received. There are offers only if TRANSFER_CONSENT is set.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: transferPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
@@ -46,7 +46,7 @@ const params = z.object({ bot_id: botId });
 export const acceptTransfer = defineEndpoint({
   verb: 'POST',
   path: '/api/me/transfers/{bot_id}/accept',
-  summary: 'Accepts the transfer of a bot.',
+  summary: 'Accepts an offer to transfer a bot to the caller.',
   params,
   errors: ['transfer_not_found', 'too_many_bots'],
   handler: ({ user, store }, p) => store.bots.acceptTransfer(user.id, p.bot_id),
@@ -55,7 +55,7 @@ export const acceptTransfer = defineEndpoint({
 export const declineTransfer = defineEndpoint({
   verb: 'POST',
   path: '/api/me/transfers/{bot_id}/decline',
-  summary: 'Declines or withdraws the transfer of a bot.',
+  summary: 'Declines an offer to transfer a bot, or withdraws the caller’s own offer.',
   params,
   errors: ['transfer_not_found'],
   handler: ({ user, store }, p) => store.bots.withdrawTransfer(user.id, p.bot_id),

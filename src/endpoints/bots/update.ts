@@ -6,14 +6,14 @@ import { botId } from '../../wire/fields.js';
 import { ownedBotSettings } from '../../wire/owner_results.js';
 
 /**
- * Changes a bot's texts, with the same limits and errors as the methods of the bot interface. Texts in other languages
- * stay the same (behaviour §11).
+ * Changes a bot's texts in the default language, with the limits and errors of the corresponding bot methods. Texts in
+ * other languages stay unchanged (behaviour §11).
  */
 export const updateBot = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me/bots/{bot_id}',
   summary:
-    'Sets texts of a bot by language. The key `""` stands for the default language. An empty text removes the text of a language.',
+    'Sets a bot’s texts for one or several languages. The key `""` is the default language. An empty text removes the text for that language.',
   params: z.object({
     bot_id: botId,
     name: byLanguage(nameText),

@@ -11,7 +11,7 @@ const policyError = 'all, selected or owner';
 const listError = `a list of up to ${limits.writers_per_bot_max} usernames`;
 const usernames = json(
   z.array(usernameOfPerson, { error: listError }).max(limits.writers_per_bot_max, { error: listError }),
-  // The list itself counts as one value.
+  // One more than the number of usernames, because the list itself counts as a value.
   { valuesMax: limits.writers_per_bot_max + 1 },
 );
 
@@ -20,7 +20,7 @@ export const setWriteAccess = defineEndpoint({
   verb: 'PUT',
   path: '/api/me/bots/{bot_id}/write_access',
   summary:
-    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. The change takes effect before this call returns.',
+    'Sets who may write to a bot in direct chats: everybody, selected people, or only the bot’s owner. The change takes effect before this call returns.',
   params: z.object({
     bot_id: botId,
     policy: z

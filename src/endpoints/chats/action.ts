@@ -6,13 +6,16 @@ import { isDirect } from '../../store/core/keys.js';
 import { announcedKinds, chatAction } from '../../wire/chat_actions.js';
 import { appChatId } from '../../wire/fields.js';
 
-/** Bots get no update about an action. A channel shows no actions, because readers do not see who writes the posts. */
+/**
+ * Shows an action, for instance typing. Bots get no update about it. Channels show no actions, because readers do not
+ * see who writes the posts.
+ */
 export const showAction = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/action',
   inRedis: true,
   summary:
-    'Shows the other members of a group, or the other person in a chat of two people, that the caller is typing, recording or uploading. Repeat the call every few seconds. In other chats, the call does nothing.',
+    'Shows others that the caller is typing, recording or uploading: the other members of a group, or the other person in a chat of two people. Repeat the call every few seconds. The call does nothing in other chats.',
   params: z.object({ chat_id: appChatId, action: chatAction }),
   uncounted: true,
   errors: [

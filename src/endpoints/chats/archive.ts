@@ -10,7 +10,7 @@ export const archiveChat = defineEndpoint({
   verb: 'PUT',
   path,
   summary:
-    'Moves a chat to the caller’s archive, and unpins the chat. The next message moves the chat back to the list, unless the chat is muted.',
+    'Moves a chat to the caller’s archive and unpins it. The next message moves the chat back to the chat list, unless the chat is muted.',
   params,
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
@@ -21,7 +21,7 @@ export const archiveChat = defineEndpoint({
 export const unarchiveChat = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Moves a chat from the archive back to the caller’s list.',
+  summary: 'Moves a chat from the caller’s archive back to the chat list.',
   params,
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],

@@ -9,7 +9,7 @@ export const pressButton = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/messages/{message_id}/callback',
   inRedis: true,
-  summary: 'Presses an inline button. The answer arrives on the stream.',
+  summary: 'Presses an inline button. The bot’s answer arrives on the event stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
   errors: [...writingErrors, 'message_not_found', 'button_not_found'],
   result: pressedQuery,

@@ -20,7 +20,7 @@ export const createChat = defineEndpoint({
   errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
   result: listedChat,
   handler: async ({ user, store }, { type, title, username, private: hidden }) => {
-    // Refuses a username for a private chat, because a username makes a chat public.
+    // A username makes a chat public, so a private chat cannot have one.
     if (hidden && username !== undefined)
       fail('parameter_wrong', { name: 'private', what: 'false for a chat with a username' });
     const chat = await store.chats.create(type, title, user.id, { username, private: hidden });

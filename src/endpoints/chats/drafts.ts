@@ -17,7 +17,7 @@ export const getDraft = defineEndpoint({
   errors: ['chat_not_found', 'not_chat_member'],
   result: z
     .strictObject({ draft: shownDraft.optional().describe('Absent if no bot is writing') })
-    .meta({ id: 'ShownDraft', description: 'The draft in a chat.' }),
+    .meta({ id: 'ShownDraft', description: 'The bot’s draft in a chat.' }),
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     const draft = isDirect(chat) ? await store.drafts.read(chat) : null;

@@ -36,7 +36,8 @@ export const getChat = defineEndpoint({
 export const getPublicChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/about',
-  summary: 'Returns the public information about a public channel, or about a group with a username.',
+  summary:
+    'Returns the public information about a channel, or about a group that has a username. Members get it for any chat.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found'],
   result: publicChat,

@@ -72,7 +72,7 @@ export const sendInlineResult = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/inline_result',
   inRedis: true,
-  summary: 'Sends a result of an inline query to a chat, as a message from the caller.',
+  summary: 'Sends an inline query’s result to a chat, as a message from the caller.',
   params: z.object({
     chat_id: appChatId,
     inline_query_id: text,
@@ -93,7 +93,7 @@ export const sendInlineResult = defineEndpoint({
     const sender = userSender(user);
     const chosen = await store.inline.result(p.inline_query_id, user.id, p.result_id);
     const bot = chosen && (await store.bots.find(chosen.bot));
-    // A repeated call finds the message that was sent, even if the answer to the query has expired since then.
+    // A repeated request finds the message that it sent before, even if the answer to the query has expired meanwhile.
     const sent = await store.messages.send(chat, sender, () => {
       if (!chosen || !bot?.inline || bot.state !== undefined) return fail('inline_result_not_found');
       return {

@@ -1,4 +1,4 @@
-/** Lets administrators manage the invite links of a group or channel. Lets people join through a link. */
+/** Lets administrators manage the invite links of a group or channel, and lets people join through a link. */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import {
@@ -36,7 +36,7 @@ const viewListed = async (store: Store, row: InviteLinkRow) => ({
 export const listInviteLinks = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the invite links of a chat that are not revoked, newest first.',
+  summary: 'Lists a chat’s valid invite links, newest first. Revoked links are not included.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: refusals,
   result: listedLinks,
@@ -68,7 +68,7 @@ export const createInviteLink = defineEndpoint({
 export const revokeInviteLink = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{link_id}`,
-  summary: 'Revokes an invite link. Nobody can join by this link any more.',
+  summary: 'Revokes an invite link. After that, nobody can join by this link.',
   params: z.object({ chat_id: appChatId, link_id: integer().describe('`id` of the link') }),
   errors: [...refusals, 'invite_link_expired', 'too_many_invite_links'],
   handler: async ({ user, store }, p) => {
@@ -80,7 +80,7 @@ export const revokeInviteLink = defineEndpoint({
   },
 });
 
-/** The link is in the body, because proxies log paths and queries. */
+/** The link is sent in the body, because proxies log paths and queries. */
 const params = z.object({ link: linkParam });
 
 export const previewInviteLink = defineEndpoint({
@@ -117,7 +117,8 @@ export const previewInviteLink = defineEndpoint({
 export const joinByInviteLink = defineEndpoint({
   verb: 'POST',
   path: '/api/invite_links/join',
-  summary: 'Joins a group or channel by an invite link, or asks to join.',
+  summary:
+    'Joins a group or channel by an invite link. If the link requires approval, sends a join request instead.',
   params,
   errors: [
     'invite_link_empty',
@@ -128,7 +129,7 @@ export const joinByInviteLink = defineEndpoint({
   ],
   result: joinedByLink,
   handler: async ({ user, store }, p) => {
-    // A join counts as several calls, because a join notifies administrators and adds a service message.
+    // A join notifies administrators and adds a service message, so it counts as several calls.
     await store.fairUse?.more({ id: user.id, isBot: false }, callLimits.settings_call_weight - 1);
     const { status, chat_id } = await store.chats.joinByLink(p.link, user.id);
     return { status, ...(status === 'requested' ? {} : { chat_id }) };
@@ -138,7 +139,7 @@ export const joinByInviteLink = defineEndpoint({
 export const withdrawJoinRequest = defineEndpoint({
   verb: 'POST',
   path: '/api/invite_links/withdraw',
-  summary: 'Withdraws a join request made through an invite link.',
+  summary: 'Withdraws a join request that the caller made by an invite link.',
   params,
   errors: ['invite_link_empty', 'invite_link_expired', 'join_request_not_found'],
   handler: ({ user, store }, p) => store.chats.withdrawRequest(p.link, user.id),

@@ -10,7 +10,7 @@ export const getLinkPreview = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/messages/{message_id}/link_preview',
   summary:
-    'Returns the title and the description of the page behind the first link in a text message. The answer may take some seconds.',
+    'Returns the title and the description of the page that the first link in a text message leads to. The answer may take some seconds.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'not_chat_member', 'message_not_found', 'link_previews_off'],
   result: shownLinkPreview,

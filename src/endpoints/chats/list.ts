@@ -10,11 +10,13 @@ import { pageSize } from '../../wire/fields.js';
 import { boolean, optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-/** After a page that ends with a pinned chat, the cursor is `pin_` followed by the chat's rank. */
+/**
+ * `pin_` and the rank of the last chat if a page ends with a pinned chat. Otherwise the last chat's activity and id.
+ */
 const cursor = optional(text.regex(/^(pin_\d{1,9}|\d{1,12}_-?\d{1,14})$/, { error: cursorError }));
 
 interface ListedChat extends ActiveChat {
-  /** The rank of a pinned chat, or 0. */
+  /** The chat's rank among pinned chats, or 0. */
   readonly pin: number;
 }
 
@@ -26,7 +28,7 @@ function isBehind({ date, chat, pin }: ListedChat, given: string): boolean {
   return pin === 0 && (date < at || (date === at && chat.id < id));
 }
 
-/** Returns either the archived chats, or all other chats with the pinned chats first. `all` is sorted by activity. */
+/** Returns the archived chats, or all other chats with the pinned ones first. `all` is sorted by activity. */
 function chatsIn(all: readonly ActiveChat[], places: ChatPlaces, archived: boolean): ListedChat[] {
   return all
     .filter(({ chat, newest }) => isArchived(places, chat, newest) === archived)
@@ -38,7 +40,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats with previews of messages. Pinned chats come first. All other chats are sorted by their latest message, newest first. A chat without messages is sorted by the time when the caller joined. Archived chats are in a separate list.',
+    'Lists the caller’s chats, each with a preview of its last message. Pinned chats come first. The others are sorted by the time of their last message, newest first. For a chat without messages, the time when the caller joined counts. Archived chats are in a separate list.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     archived: optional(boolean).describe('True for the list of archived chats'),
@@ -66,8 +68,7 @@ export const listChats = defineEndpoint({
       Promise.all(
         some.map(async ({ chat, date }) => {
           const summary = await chatSummary(context, chat, user, settings, date);
-          // Leaves out chats of two people that have no messages. A person thus notices a stranger only when the
-          // stranger sends a message.
+          // Hides empty chats of two people, so that a stranger is noticed only after sending a message.
           return summary?.type === 'person' && summary.last_message === undefined ? null : summary;
         }),
       ),

@@ -27,7 +27,7 @@ async function personProfile(store: Store, id: number) {
   return user && userProfile(user);
 }
 
-/** Returns a member and, for a person, the avatar. The member is null if the account was deleted. */
+/** Returns a member, and the avatar if the member is a person. The member is null if the account was deleted. */
 async function shownMember(
   { store, files, user: reader }: EndpointContext<User>,
   { member_id, is_bot }: MemberRow,
@@ -42,7 +42,7 @@ async function shownMember(
     : { user: viewPerson(userProfile(found)), ...viewAvatar(files, found) };
 }
 
-/** Returns the caller's rights in a chat. Errors: `chat_not_found`, `not_chat_member`. */
+/** Returns the caller's rights in a chat. Throws `chat_not_found` or `not_chat_member`. */
 async function ownRights(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -71,7 +71,7 @@ export const listMembers = defineEndpoint({
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
     const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
-    // Subscribers of a channel cannot see each other.
+    // A subscriber of a channel cannot see other subscribers.
     if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
       fail('not_enough_rights');
     const view = async (row: MemberRow) => ({
@@ -88,7 +88,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a member to a group or channel, or changes the rights of a member. If a person does not allow the caller to add them, the person gets an invitation instead.',
+    'Adds a person or bot to a group or channel, or changes a member’s rights. A person who does not allow the caller to add them gets an invitation instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -113,8 +113,8 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // Refuses rights without a status. An absent status means `member`, so an administrator would become an ordinary
-    // member.
+    // An absent status means `member`. Refuses rights without a status, which would turn an administrator into an
+    // ordinary member.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {
@@ -141,7 +141,7 @@ export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
   summary:
-    'Removes a member from a group or channel. A removed member can return only if somebody adds them again.',
+    'Removes a member from a group or channel. Removed members can return only if somebody adds them again.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found', 'too_many_banned'],
   handler: async ({ user, store }, p) => {

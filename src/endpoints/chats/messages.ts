@@ -51,8 +51,7 @@ export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
   inRedis: true,
-  summary:
-    'Replaces the text of a message. If `caption` is given, replaces the caption of the message instead.',
+  summary: 'Replaces the text of a message. With `caption`, replaces the caption instead.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,

@@ -5,7 +5,7 @@ import { appChatId } from '../../wire/fields.js';
 import { integer, optional } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/mute';
-/** The latest time that is stored as the end of a mute. If a call gives a later time, the mute never ends. */
+/** The latest Unix time that is stored as the end of a mute. With any later time, the mute never ends. */
 const until_max = 253_402_300_799;
 
 export const muteChat = defineEndpoint({

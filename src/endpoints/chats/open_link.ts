@@ -1,4 +1,6 @@
-/** Opens a `web_app` or `login_url` button. A signature proves to the page which person opens it. */
+/**
+ * Opens a `web_app` or `login_url` button. The URL contains a signature that proves to the page which person opened it.
+ */
 import { z } from 'zod';
 import { chatOfUser, userSender } from '../../actions/compose.js';
 import { loginLink, webAppLink } from '../../actions/signed_links.js';
@@ -12,7 +14,7 @@ import { signedLink } from '../../wire/results.js';
 export const openLink = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/messages/{message_id}/link',
-  summary: 'Returns the address of a `web_app` or `login_url` button, with signed data about the caller.',
+  summary: 'Returns the URL of a `web_app` or `login_url` button, with signed data about the caller.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,
@@ -36,8 +38,8 @@ export const openLink = defineEndpoint({
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    // A forwarded message also names the bot of the original. That bot does not count, because the keyboard belongs to
-    // the bot that forwarded the message.
+    // A forwarded message may name the original message's bot in `via`. Its keyboard still belongs to the bot that
+    // forwarded it.
     const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
     const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;

@@ -10,7 +10,7 @@ export const pinMessage = defineEndpoint({
   verb: 'POST',
   path,
   inRedis: true,
-  summary: 'Pins a message, and unpins the message that was pinned before.',
+  summary: 'Pins a message and unpins the previously pinned one.',
   params: z.object({
     chat_id: appChatId,
     message_id: messageId,
@@ -27,7 +27,7 @@ export const unpinMessage = defineEndpoint({
   verb: 'DELETE',
   path,
   inRedis: true,
-  summary: 'Unpins a message. Without `message_id`, unpins the pinned message.',
+  summary: 'Unpins a message, by default the message that is pinned now.',
   params: z.object({ chat_id: appChatId, message_id: optional(messageId) }),
   errors: ['chat_not_found', 'not_chat_member', 'pin_not_allowed', 'message_to_unpin_not_found'],
   handler: ({ user, store }, p) =>

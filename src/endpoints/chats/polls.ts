@@ -1,4 +1,4 @@
-/** Returns polls to people and records their votes (decision 0048). */
+/** Shows polls to people and records their votes (decision 0048). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { assertVotingAllowed, castVote, seenPoll } from '../../actions/polls.js';
@@ -15,7 +15,7 @@ const seeing = ['chat_not_found', 'not_chat_member', 'message_not_found', 'messa
 export const getPoll = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Returns the poll of a message with its current results.',
+  summary: 'Returns the poll in a message with its current results.',
   params: place,
   errors: [...seeing, 'poll_not_found'],
   result: pollFields,

@@ -1,4 +1,4 @@
-/** Lets the authors of a channel schedule posts (decision 0087). */
+/** Lets authors schedule posts in a channel (decision 0087). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { takeMedia, thumbnailErrors, withMedia } from '../../actions/media.js';
@@ -75,7 +75,7 @@ export const listScheduledPosts = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Lists the posts that the caller has scheduled in a channel, including posts that could not be published.',
+    'Lists the posts that the caller has scheduled in a channel, including those that could not be published.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found'],
   result: scheduledPosts,
@@ -93,7 +93,7 @@ export const listScheduledPosts = defineEndpoint({
 const keysOf = (file?: MediaFile): string[] =>
   [file?.key, file?.thumb?.key].filter((key) => key !== undefined);
 
-/** Schedules the post of a call. If the post is refused, removes the uploaded file. */
+/** Schedules the post that the call describes. If the post is refused, removes its uploaded file. */
 async function addPost(
   context: EndpointContext<User>,
   p: ScheduleParams,
@@ -125,7 +125,7 @@ async function addPost(
   };
   return withMedia(context, take, async (taking) => {
     let file: MediaFile | undefined;
-    // If this call repeats a call that was applied, does not store the file again.
+    // If this request repeats one that was applied, the file is already stored.
     await store.unlessApplied(async () => {
       await check();
       file = (await taking()).file;
@@ -162,7 +162,7 @@ export const changeScheduledPost = defineEndpoint({
   verb: 'PATCH',
   path: onePath,
   summary:
-    'Changes the text, caption or time of a scheduled post, but not its file. If the post could not be published before, it is scheduled again.',
+    'Changes the text, caption or time of a scheduled post, but not its file. A post that could not be published is scheduled again.',
   params: z.object({ ...one, text: postText.optional(), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',
@@ -180,7 +180,7 @@ export const changeScheduledPost = defineEndpoint({
     const former = await store.scheduledPosts.find(user.id, id);
     await store.unlessApplied(async () => {
       if (at !== null) checkTime(store, at);
-      // Requires a new time for a failed post whose time has passed.
+      // A post that could not be published needs a new time if its old time has passed.
       else if (former !== null && former.publishAt * 1_000 <= store.time.now()) fail('schedule_time_wrong');
     });
     const words = p.text === undefined ? null : { text: p.text, entities: p.entities };
@@ -193,7 +193,7 @@ export const changeScheduledPost = defineEndpoint({
 export const downloadScheduledFile = defineEndpoint({
   verb: 'GET',
   path: `${onePath}/file`,
-  summary: 'Downloads the file of a scheduled post, or a range of its bytes.',
+  summary: 'Downloads a scheduled post’s file, or a range of the file’s bytes.',
   params: z.object(one),
   errors: ['chat_not_found', 'scheduled_post_not_found', 'range_not_satisfiable'],
   contentType: 'application/octet-stream',
@@ -236,8 +236,7 @@ export const publishScheduledPost = defineEndpoint({
     try {
       return viewOwn(store, chat, user, await publishClaimed(store, post));
     } catch (error) {
-      // After any other error, the post may already be published. In this case, the background task completes the
-      // publication.
+      // After any other error, the post may already be published. The background task then completes the publication.
       if (isFinal(error)) await store.scheduledPosts.putBack(post);
       throw error;
     }

@@ -4,11 +4,11 @@ import type { MediaFile } from '../../files/file_id.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import { text } from '../../wire/schema.js';
 
-/** Downloads a file for a person. The path contains the `file_id`, so an unknown file is a 404 (behaviour §11). */
+/** Sends a file to a person. The path contains the `file_id`, so an unknown file is a 404 (behaviour §11). */
 export const downloadFile = defineEndpoint({
   verb: 'GET',
   path: '/api/files/{file_id}',
-  summary: 'Downloads a file or a range of its bytes.',
+  summary: 'Downloads a file, or a range of the file’s bytes.',
   params: z.object({ file_id: text.describe('`file_id` from a message the caller can read') }),
   errors: ['not_found', 'range_not_satisfiable'],
   contentType: 'application/octet-stream',

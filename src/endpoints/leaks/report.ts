@@ -1,11 +1,11 @@
-/** Accepts reports of tokens found in public (behaviour §13, the secret-scanning partner protocol). */
+/** Accepts reports of tokens that were found in public places (behaviour §13, the secret-scanning partner protocol). */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { definePartnerEndpoint, leakReportPath, replied } from '../../server/endpoint.js';
 import { leakedTokens, leakLabels } from '../../wire/leak_results.js';
 
-/** Parses the signed body. The schema sets the limits. Errors: `bad_json`, `bad_request`. */
+/** Parses the signed body of a report. Throws `bad_json` or `bad_request`. */
 function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
   let given: unknown;
   try {
@@ -31,7 +31,7 @@ export const reportLeaks = definePartnerEndpoint({
     const tokens = tokensIn(request.body);
     const found = tokens.map(({ token, url }) => ({ token, place: url ?? '' }));
     const known = await store.leaks.report(found, 'report');
-    // Answers with the hash of each token, so that the answer reveals no token.
+    // Identifies each token by its hash, so that the answer reveals no token.
     const labels = tokens.map(({ token, type }, i) => ({
       token_hash: createHash('sha256').update(token).digest('hex'),
       token_type: type,

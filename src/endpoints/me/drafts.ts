@@ -1,4 +1,4 @@
-/** Lists, sets and removes the texts that the caller has not sent. `chats/drafts.ts` shows the drafts of bots. */
+/** Lists, sets and removes the caller's unsent texts. Drafts that bots write are in `chats/drafts.ts`. */
 import { z } from 'zod';
 import { readableChat } from '../../actions/reading.js';
 import { fail } from '../../errors.js';
@@ -31,7 +31,7 @@ export const putPersonDraft = defineEndpoint({
   path,
   inRedis: true,
   summary:
-    'Stores the text that the caller has written in a chat, but not sent. All windows of the caller get it. The drafts of bots are not affected.',
+    'Stores the caller’s unsent text in a chat. The caller’s other windows get it too. Drafts that bots write are not affected.',
   params: z.object({
     chat_id: appChatId,
     text: draftText.describe('Text of up to 4,096 characters; an empty text removes the draft'),
@@ -46,7 +46,7 @@ export const removePersonDraft = defineEndpoint({
   verb: 'DELETE',
   path,
   inRedis: true,
-  summary: 'Removes the text that the caller has written in a chat, but not sent.',
+  summary: 'Removes the caller’s unsent text in a chat.',
   params: z.object({ chat_id: appChatId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
@@ -59,8 +59,7 @@ const cursor = optional(text.regex(/^-?\d{1,13}$/, { error: 'a cursor of an earl
 export const listDrafts = defineEndpoint({
   verb: 'GET',
   path: '/api/me/drafts',
-  summary:
-    'Lists the texts that the caller has written, but not sent, sorted by chat id. Removed drafts are listed with an empty text.',
+  summary: 'Lists the caller’s unsent texts, sorted by chat id. A removed text is listed as an empty text.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),

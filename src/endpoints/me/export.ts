@@ -7,12 +7,12 @@ import { exportLine } from '../../wire/export_results.js';
 
 let running = 0;
 
-/** Writes lines no faster than the client reads them (behaviour §14). */
+/** Streams the caller's data. Writes lines no faster than the client reads them (behaviour §14). */
 export const exportSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me/export',
   summary:
-    'Exports all data about the caller, with one JSON object on each line: profile, tokens and bots (without secrets), chats, messages, media, reactions and votes.',
+    'Exports all data about the caller, one JSON object per line: profile, tokens and bots (without secrets), chats, messages, media, reactions and votes.',
   params: z.object({}),
   contentType: form.contentType,
   line: exportLine,
@@ -48,7 +48,7 @@ export const exportSelf = defineEndpoint({
         await send();
         stream.close();
       } catch (error) {
-        // Aborts the connection, because the client must notice that the export is incomplete.
+        // Aborts the connection, so that the client notices that the export is incomplete.
         end();
         throw error;
       }

@@ -1,6 +1,6 @@
 /**
- * Lists, accepts and declines invitations to chats. A person gets an invitation from people who may not add the person
- * directly.
+ * Lists, accepts and declines invitations to chats. Someone who may not add a person to a chat directly sends an
+ * invitation instead.
  */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../../rules/limits.js';

@@ -1,4 +1,4 @@
-/** Manages push subscriptions. A subscribed browser shows new messages while no window is open (behaviour §11). */
+/** Manages push subscriptions. With one, a browser shows new messages even when no window is open (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -12,7 +12,7 @@ export const showPush = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Returns how many push subscriptions the caller has. If notifications are on, also returns the public key for new subscriptions.',
+    'Returns how many push subscriptions the caller has. If push notifications are on, also returns the public key for new subscriptions.',
   params: z.object({}),
   result: pushState,
   handler: async ({ user, store, push }) => ({
@@ -24,7 +24,7 @@ export const showPush = defineEndpoint({
 export const subscribePush = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Subscribes a browser to notifications. Notifications are sent while the caller has no window open. The request body is the JSON of a \`PushSubscription\`. A person can have ${limits.push_subscriptions_max} subscriptions. A further subscription replaces the oldest subscription.`,
+  summary: `Subscribes a browser to notifications. Notifications are sent while the caller has no window open. The request body is the JSON of a \`PushSubscription\`. A person can have ${limits.push_subscriptions_max} subscriptions. One more replaces the oldest.`,
   params: z.object({
     endpoint: text.describe('HTTPS URL at the push service'),
     keys: z.object({ p256dh: text, auth: text }).describe('Keys of the browser, base64url'),

@@ -1,4 +1,4 @@
-/** Shows and ends the sessions of a person (decision 0082). */
+/** Lists and ends a person's sessions (decision 0082). */
 import { z } from 'zod';
 import { bearerToken } from '../../rules/token.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -11,7 +11,8 @@ const path = '/api/me/sessions';
 export const listSessions = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Lists the browsers in which the caller is signed in, newest first. The list contains no tokens.',
+  summary:
+    'Lists the browsers in which the caller is signed in, newest sign-in first. The list contains no tokens.',
   params: z.object({}),
   result: sessionPage,
   handler: async ({ user, store, request }) => ({
@@ -32,7 +33,7 @@ export const endOtherSessions = defineEndpoint({
   verb: 'DELETE',
   path,
   summary:
-    'Ends all sessions of the caller except the session that makes this call. The sessions stop working before this call returns. Tokens stay valid.',
+    'Ends all sessions of the caller except the one that makes this call. They stop working before this call returns. Tokens that are not sessions stay valid.',
   params: z.object({}),
   result: endedSessions,
   handler: async ({ user, store, request }) => ({
@@ -44,7 +45,7 @@ export const endOwnSession = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me/session',
   summary:
-    'Ends the session that makes this call. Changes nothing if the caller uses a token that is not a session.',
+    'Ends the session that makes this call. Does nothing if the call is made with a token that is not a session.',
   params: z.object({}),
   handler: ({ user, store, request }) => store.sessions.endOwn(user.id, bearerToken(request.authorization)),
 });

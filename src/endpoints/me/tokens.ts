@@ -1,6 +1,6 @@
 /**
- * Manages a person's tokens for the application API. A person may have several tokens, each with its own name
- * (behaviour §11).
+ * Manages a person's tokens for the application API. A person may have several tokens with different names (behaviour
+ * §11).
  */
 import { z } from 'zod';
 import { fail } from '../../errors.js';

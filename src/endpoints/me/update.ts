@@ -12,7 +12,7 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s name or language. Also sets who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`. Fields that are absent do not change.',
+    'Sets the caller’s name, language, who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`. Absent parameters change nothing.',
   params: z.object({
     first_name: personName.optional(),
     last_name: lastName

@@ -5,7 +5,7 @@ import { storedUploads } from '../../wire/account_results.js';
 export const showUploads = defineEndpoint({
   verb: 'GET',
   path: '/api/me/uploads',
-  summary: 'Returns the total size of all stored files of the caller and of the caller’s bots.',
+  summary: 'Returns the total size of the files that the caller and the caller’s bots have stored.',
   params: z.object({}),
   result: storedUploads,
   handler: async ({ user, store }) => {

@@ -4,11 +4,11 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { namedByUsername } from '../../wire/chat_results.js';
 import { usernameOfPerson } from '../../wire/fields.js';
 
-/** Finds a public chat, a bot or a person by username. Private chats have no username. */
+/** Finds a public chat, bot or person by username. Private chats have no username. */
 export const findName = defineEndpoint({
   verb: 'GET',
   path: '/api/names/{username}',
-  summary: 'Returns the person, bot or public chat with a given username.',
+  summary: 'Returns the person, bot or public chat that has this username.',
   params: z.object({ username: usernameOfPerson }),
   errors: ['username_unknown'],
   result: namedByUsername,

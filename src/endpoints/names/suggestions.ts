@@ -7,7 +7,7 @@ import type { User } from '../../store/core/control.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { suggestions } from '../../wire/chat_results.js';
 
-/** Returns the bot or public chat with this username as a suggestion. Returns null if there is none. */
+/** Returns the suggestion for this username, which may be a bot's or a public chat's. Null if there is neither. */
 async function suggestionOf({ store, files, user }: EndpointContext<User>, username: string) {
   const bot = await store.bots.findByUsername(username);
   if (bot) {
@@ -31,14 +31,14 @@ export const listSuggestions = defineEndpoint({
   verb: 'GET',
   path: '/api/suggestions',
   summary:
-    'Lists the bots and public chats of the setting SUGGESTED_CHATS, in the order of the setting. For the rate limits, each suggestion counts as a call.',
+    'Lists the bots and public chats that the setting SUGGESTED_CHATS names, in that order. Each suggestion counts as one call for rate limits.',
   params: z.object({}),
   result: suggestions,
   handler: async (context) => {
     const { store, user, suggested } = context;
     if (suggested.length > 1) await store.fairUse?.more({ id: user.id, isBot: false }, suggested.length - 1);
     const items = [];
-    // Looks up the names one after the other, so that one call occupies only one connection to Postgres.
+    // Looks up one name after another, so that a call uses only one Postgres connection at a time.
     for (const username of suggested) {
       const found = await suggestionOf(context, username);
       if (found !== null) items.push(found);

@@ -17,7 +17,7 @@ export const blockPerson = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Blocks a person. Until the person is unblocked, neither the caller nor the person can write in their chat or open the chat.',
+    'Blocks a person. Until the person is unblocked, neither of the two can open their chat or write in it.',
   params,
   errors: ['user_not_found', 'too_many_blocked_people'],
   handler: async ({ user, store }, p) => {
@@ -41,7 +41,7 @@ export const unblockPerson = defineEndpoint({
 export const listBlocked = defineEndpoint({
   verb: 'GET',
   path: '/api/me/blocked_people',
-  summary: 'Lists the people whom the caller blocked. The person who was blocked last comes first.',
+  summary: 'Lists the people whom the caller blocked, latest first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: blockedPage,
   handler: async ({ user, store }, p) => {

@@ -10,7 +10,7 @@ export const openPersonChat = defineEndpoint({
   verb: 'POST',
   path: '/api/people/{person}/chat',
   summary:
-    'Opens the caller’s chat with a person, or returns the chat that is already open. Chat lists show the chat after its first message.',
+    'Opens the caller’s chat with a person, or returns it if it is already open. The chat appears in chat lists after its first message.',
   params: z.object({ person: usernameOrId }),
   errors: ['user_not_found', 'person_blocked_by_you', 'cant_write_to_person', 'too_many_chats'],
   result: listedChat,

@@ -22,7 +22,7 @@ export const getPostEndpoint = defineEndpoint({
   handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
 });
 
-/** How many ranges of messages one page may read. Service messages are skipped, because they are not posts. */
+/** The maximum number of reads for one page. Service messages are not posts, so a read may yield less than a page. */
 const rangesMax = 5;
 
 export const listPosts = defineEndpoint({
@@ -59,7 +59,7 @@ export const listPosts = defineEndpoint({
         ]);
         return viewPost(store, shown, state, user);
       } catch (error) {
-        // Skips a post that was deleted after the page was read.
+        // Skips a post that was deleted after its page was read.
         if (error instanceof ApiError && error.kind === 'post_not_found') return null;
         throw error;
       }

@@ -42,7 +42,7 @@ export const removeReactions = defineEndpoint({
   path: reactions,
   inRedis: true,
   summary: 'Removes one or all of the caller’s reactions from a post.',
-  // Refuses an empty emoji. Otherwise an empty emoji would remove all reactions, like an absent emoji.
+  // Without this check, an empty emoji would remove all reactions, as an absent emoji does.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],
@@ -54,7 +54,7 @@ export const removeReactions = defineEndpoint({
     ),
 });
 
-/** Adds a like, for older clients (interface §9). */
+/** Adds a like. Older clients use this endpoint (interface §9). */
 export const addLike = defineEndpoint({
   verb: 'POST',
   path: like,

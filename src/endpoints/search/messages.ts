@@ -22,7 +22,10 @@ const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}_\d{1,15}$/, { error: cu
 
 const cursorOf = ({ date, chat }: ActiveChat, before: number) => `${date}_${chat.id}_${before}`;
 
-/** Shows each message without the message that it replies to. Token placeholders stay unchanged, as in other lists. */
+/**
+ * Returns a function that builds the views of found messages, without the messages that they reply to. Token
+ * placeholders stay unchanged, as in other lists.
+ */
 function viewsFor(store: Store, user: User) {
   const viewers = new Map<number, Promise<Viewer>>();
   const viewerOf = (chat: ChatRef) => {
@@ -54,8 +57,8 @@ export const searchChat = defineEndpoint({
 });
 
 /**
- * Returns the chats from the cursor on, sorted by their latest messages. In the first chat, the search continues below
- * the message id `before`.
+ * Returns the chats that are left to search, most recent activity first. In the first of them, the search continues
+ * below the message id `before`.
  */
 function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {
   if (cursor === undefined) return { left: order, before: 0 };
@@ -63,7 +66,7 @@ function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {
   const behind = order.filter((each) => each.date < date || (each.date === date && each.chat.id < id));
   const first = before === 0 ? undefined : order.find(({ chat }) => chat.id === id);
   if (first === undefined) return { left: behind, before: 0 };
-  // Keeps the date of the cursor, because the chat may have newer messages by now.
+  // The chat may have a newer message by now. Keeps the date from the cursor.
   return { left: [{ ...first, date }, ...behind.filter((each) => each !== first)], before };
 }
 
@@ -71,7 +74,7 @@ export const searchMessages = defineEndpoint({
   verb: 'GET',
   path: '/api/search/messages',
   summary:
-    'Searches the newest messages in each of the caller’s chats. The result is sorted by the latest message of each chat, with up to 3 messages each. A page can be empty although another page follows.',
+    'Searches the newest messages in each of the caller’s chats. Returns up to 3 messages per chat. The chats are sorted by their latest messages. A page can be empty although another page follows.',
   params: z.object({
     query,
     cursor: cursor.describe('`next_cursor` of the previous page'),

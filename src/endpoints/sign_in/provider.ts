@@ -12,10 +12,13 @@ import { viewCaller } from '../../view/users.js';
 import { text } from '../../wire/schema.js';
 import { newSession, signInWays, startedSignIn } from '../../wire/sign_in_results.js';
 
-/** How long the browser keeps a started sign-in. The record itself expires after the same time. */
+/**
+ * How long the browser keeps the cookie of a started sign-in, in seconds. The server's record expires after the same
+ * time.
+ */
 const record_s_max = 600;
 
-/** With this prefix, browsers accept the cookie only from this host over HTTPS. */
+/** Browsers accept a cookie with the prefix `__Host-` only from this host over HTTPS. */
 const cookieName = ({ isSecure }: SignIn) => (isSecure ? '__Host-petrel-sign-in' : 'petrel-sign-in');
 
 /** Sends a result with the cookie of the started sign-in. An empty `record` removes the cookie. */

@@ -21,7 +21,7 @@ export const signUp = defineOpenEndpoint({
     const takeBack = await store.fairUse?.signUp(address);
     const created = store.users.create(given, { agent: agentFamily(request.userAgent) });
     const { user, token } = await created.catch(async (error: unknown) => {
-      // After any other error, the account may exist.
+      // After any other error, the account may have been created.
       if (error instanceof ApiError && error.kind === 'username_taken') await takeBack?.();
       throw error;
     });

@@ -39,7 +39,8 @@ function eventOf(
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // Sends nothing if the message has been edited again or deleted since. A later event reports that change.
+      // If the message has been edited again or deleted meanwhile, sends nothing, because a later event reports that
+      // change.
       if (!change.message) return null;
       const message = viewMessage(change.message, viewer, time);
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -55,7 +56,7 @@ export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
   summary:
-    'Streams the events of the caller’s chats as server-sent events. With `post`, also streams the reactions to a post.',
+    'Streams the events of the caller’s chats as server-sent events. With `post`, also streams the reactions to that post.',
   params: z.object({
     post: optional(postName),
     background: optional(boolean).describe(
@@ -67,7 +68,7 @@ export const openStream = defineEndpoint({
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
-    // Checks access before the stream starts, so that the error is an ordinary answer.
+    // Checks access before the stream starts, because an error can then still be sent as an ordinary answer.
     if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
     if (store.streams.openOf(user.id) >= limits.streams_per_user_max)
       fail('too_many_requests', { retry_after: 1 });
@@ -78,7 +79,7 @@ export const openStream = defineEndpoint({
       unwatch?.();
     };
     const { write, close, isOver, drained } = openEvents(store.time, request, onRevoked, finish);
-    // A chain of promises keeps the events of one stream in order, because some events wait for a profile.
+    // Some events wait for a profile. A chain of promises keeps the events of a stream in order.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(close);
@@ -128,12 +129,11 @@ export const openStream = defineEndpoint({
         unwatch = await watchReactions(store, user, post, (data) => tell('post_reactions', data));
       }
     } catch (error) {
-      // Closes the stream, so that the client reconnects. The error itself cannot be sent, because the stream has
-      // already started.
+      // The stream has already started, so the error cannot be sent. Closes the stream, so that the client reconnects.
       close();
       throw error;
     } finally {
-      // If the stream ended before these subscriptions were made, ends the subscriptions immediately.
+      // If the stream has ended meanwhile, ends the new subscriptions immediately.
       if (isOver()) finish();
     }
     return replied;

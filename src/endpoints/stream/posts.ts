@@ -15,7 +15,7 @@ const posts = z
     error: wrong,
   });
 
-/** Streams the reactions on the posts that a page shows. `/api/stream` sends the events of chats. */
+/** Streams the reactions on the posts that a page shows. Events of chats are on `/api/stream`. */
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',
@@ -26,7 +26,7 @@ export const openPostsStream = defineEndpoint({
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const ids = p.posts.map((name) => postOf(store, name));
-    // Checks access before the stream starts, so that the error is an ordinary answer.
+    // Checks access before the stream starts, because an error can then still be sent as an ordinary answer.
     await Promise.all(ids.map((id) => store.posts.find(id, { id: user.id, isBot: false })));
     const leave = store.streams.join(user.id) ?? fail('too_many_requests', { retry_after: 1 });
     const stops: Array<() => void> = [];

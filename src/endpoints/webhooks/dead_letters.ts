@@ -37,7 +37,7 @@ export const listDeadLetters = defineEndpoint({
 export const discardDeadLetters = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Discards all dead letters of a bot, or of one of its webhook routes.',
+  summary: 'Discards all dead letters of a bot, or only those of one webhook route.',
   params: z.object({ bot_id: botId, route }),
   result: discardedCount,
   errors: ['bot_not_found', 'not_bot_owner', 'route_name_invalid', 'route_not_found'],

@@ -9,8 +9,8 @@ import { integer, optional } from '../../wire/schema.js';
 import { attemptPage } from '../../wire/webhook_results.js';
 
 /**
- * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10). Hides
- * deliveries from the time of a former owner, because these deliveries contain answers of that owner's receiver.
+ * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10).
+ * Deliveries to a former owner's receiver are hidden, because they contain its answers.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',

@@ -8,11 +8,11 @@ import { botId } from '../../wire/fields.js';
 import { optional, routeName } from '../../wire/schema.js';
 import { ping } from '../../wire/webhook_results.js';
 
-/** Sends a test request. Nothing is stored, so a person's other changes do not wait for this request. */
+/** Sends a test request to a webhook. The endpoint stores nothing, so it does not delay the person's other changes. */
 export const pingWebhook = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/ping',
-  summary: `Sends a test request to the webhook of a bot or to one of its webhook routes, and returns the request and the answer. The request is signed like a delivery, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
+  summary: `Sends a test request to a bot’s webhook or to one of its webhook routes. Returns the request and the receiver’s answer. The request is signed like a delivery, but contains no update. An owner may send ${limits.pings_per_owner_max} test requests per minute.`,
   params: z.object({
     bot_id: botId,
     route: optional(routeName).describe('Selects this webhook route'),

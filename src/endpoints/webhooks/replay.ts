@@ -16,8 +16,8 @@ interface Given {
 }
 
 /**
- * Returns the requested range of dead letters. If no range is given, the range covers all dead letters. Errors:
- * `parameter_required`, `parameter_wrong`.
+ * Returns which updates to replay: a range, or all dead letters if only `dead_letters` is given. Throws
+ * `parameter_required` or `parameter_wrong`.
  */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
   if (dead_letters && from === undefined && to === undefined) return allDead;
@@ -32,13 +32,13 @@ const updateId = optional(
 );
 
 /**
- * Delivers updates again. A webhook gets the updates with their old `update_id`, so that receivers can drop duplicates.
- * Updates that are polled get new ids, because offsets only grow.
+ * Delivers stored updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates.
+ * In a polled queue they get new ids, because offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again, each with its original update_id. The call delivers all dead letters, or all stored updates in a range of ids. Dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries are stored. One call delivers at most ${storeLimits.replay_max} updates.`,
+  summary: `Delivers updates again, each with its original update_id: either all dead letters, or the stored updates in a range of ids. Stored updates are dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries. One call delivers at most ${storeLimits.replay_max} updates.`,
   params: z.object({
     bot_id: botId,
     from_update_id: updateId.describe('Id of the first update of a range'),

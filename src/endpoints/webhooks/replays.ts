@@ -17,12 +17,12 @@ const timeMax = 10_000_000_000;
 const timeError = { error: 'a Unix time in seconds' };
 const unixTime = integer().pipe(z.number().min(0, timeError).max(timeMax, timeError));
 
-/** Starts a replay. Workers carry out the replay, so the call does not wait for deliveries. */
+/** Starts a replay. Workers do the work, so the call does not wait for deliveries. */
 export const startReplay = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Starts a replay: the stored updates since a time or an update_id are delivered again, to the webhook or to one of its routes. The stored updates are pending updates, dead letters and the last successful deliveries. If the setting UPDATES_DAYS is set, all deliveries of that many days are stored too. Live updates are delivered before the updates of a replay. A bot can have one replay at a time.',
+    'Starts a replay, which delivers the stored updates since a time or an update_id again, to the webhook or to one of its routes. Stored updates are pending updates, dead letters and the last successful deliveries. With the setting UPDATES_DAYS, all deliveries of that many days are stored. New updates are delivered before the updates of a replay. A bot can have one replay at a time.',
   params: z.object({
     bot_id: botId,
     from_update_id: optional(updateId).describe('Id of the first update'),
@@ -60,7 +60,7 @@ export const cancelReplay = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{replay_id}`,
   summary:
-    'Cancels a replay. The pending updates of the replay are not delivered. If the replay has already ended, the call changes nothing.',
+    'Cancels a replay. The updates that it has not delivered yet are not delivered. Does nothing if the replay has already ended.',
   params: z.object({
     bot_id: botId,
     replay_id: integer(answer('replay_not_found'))

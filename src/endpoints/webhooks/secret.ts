@@ -9,7 +9,7 @@ const params = z.object({ bot_id: botId });
 export const showSigningSecret = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/secret',
-  summary: 'Returns the signing secret of a bot’s webhook to its owner.',
+  summary: 'Returns the secret that signs the webhook deliveries of one of the caller’s bots.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],
@@ -20,7 +20,8 @@ export const showSigningSecret = defineEndpoint({
 export const rotateSigningSecret = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/secret/rotate',
-  summary: 'Replaces the signing secret. For 24 hours, deliveries are signed with both secrets.',
+  summary:
+    'Replaces the secret that signs webhook deliveries. For 24 hours, deliveries are signed with both secrets.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],

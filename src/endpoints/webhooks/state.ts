@@ -7,7 +7,8 @@ import { webhookInfo, webhookRoute } from '../../wire/results.js';
 export const showWebhook = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook',
-  summary: 'Returns the same result as the method `getWebhookInfo`, but to the owner of the bot.',
+  summary:
+    'Returns the state of the bot’s webhook to the owner of the bot, as the method `getWebhookInfo` returns it to the bot.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: webhookInfo,
@@ -20,7 +21,8 @@ export const showWebhook = defineEndpoint({
 export const listWebhookRoutes = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/routes',
-  summary: 'Returns the same result as the method `getWebhookRoutes`, but to the owner of the bot.',
+  summary:
+    'Returns the bot’s webhook routes to the owner of the bot, as the method `getWebhookRoutes` returns them to the bot.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: z.strictObject({ items: z.array(webhookRoute) }),

@@ -14,7 +14,7 @@ import { chatId, integer } from '../../wire/schema.js';
 export const getChatMember = defineMethod({
   name: 'getChatMember',
   effect: 'read',
-  summary: 'Returns a chat member with status and rights.',
+  summary: 'Returns the status and the rights of a member of a chat.',
   params: z.object({ chat_id: chatId, user_id: integer().describe('Id of a person or a bot') }),
   errors: [...botChatErrors, 'chat_member_not_found'],
   result: botChatMember,

@@ -5,5 +5,5 @@ import { getChatMemberCount } from './getChatMemberCount.js';
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',
-  summary: 'Does the same as getChatMemberCount. Some libraries still use this former name.',
+  summary: 'Former name of getChatMemberCount. Some libraries still use it.',
 };

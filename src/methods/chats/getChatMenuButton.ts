@@ -7,7 +7,7 @@ import { integer, optional } from '../../wire/schema.js';
 export const getChatMenuButton = defineMethod({
   name: 'getChatMenuButton',
   effect: 'read',
-  summary: 'Returns the menu button that a person sees, or the default button.',
+  summary: 'Returns the menu button that a person sees, or the default menu button.',
   params: z.object({
     chat_id: optional(integer()).describe('Id of the person. If absent, the default button is returned'),
   }),

@@ -22,7 +22,7 @@ const menuButton = json(
 export const setChatMenuButton = defineMethod({
   name: 'setChatMenuButton',
   effect: 'configure',
-  summary: 'Sets the menu button for one person, or the default menu button for all people.',
+  summary: 'Sets the menu button for one person, or the default menu button.',
   params: z.object({
     chat_id: optional(integer()).describe('Id of the person. If absent, the default button is set'),
     menu_button: optional(menuButton).describe(

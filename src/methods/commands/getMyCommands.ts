@@ -6,7 +6,7 @@ import { botCommandList } from '../../wire/results.js';
 export const getMyCommands = defineMethod({
   name: 'getMyCommands',
   effect: 'read',
-  summary: 'Lists the commands of a scope and language.',
+  summary: 'Lists the bot’s commands for one scope and language.',
   params: z.object(scopeParams),
   errors: ['language_invalid'],
   result: botCommandList,

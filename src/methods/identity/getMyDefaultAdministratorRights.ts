@@ -7,7 +7,8 @@ import { boolean, optional } from '../../wire/schema.js';
 export const getMyDefaultAdministratorRights = defineMethod({
   name: 'getMyDefaultAdministratorRights',
   effect: 'read',
-  summary: 'Returns the rights that the application suggests when somebody adds the bot as administrator.',
+  summary:
+    'Returns the rights that the application suggests to anyone who adds the bot to a chat as an administrator.',
   params: z.object({
     for_channels: optional(boolean).describe('Whether to return the rights for channels instead of groups'),
   }),

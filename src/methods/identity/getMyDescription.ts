@@ -8,7 +8,7 @@ import { botDescription } from '../../wire/results.js';
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',
   effect: 'read',
-  summary: 'Returns the bot’s description in a language.',
+  summary: 'Returns the bot’s description in the given language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botDescription,

@@ -11,7 +11,7 @@ import { botName } from '../../wire/results.js';
 export const getMyName = defineMethod({
   name: 'getMyName',
   effect: 'read',
-  summary: 'Returns the bot’s name in a language.',
+  summary: 'Returns the bot’s name in the given language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botName,

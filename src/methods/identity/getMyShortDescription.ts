@@ -11,7 +11,7 @@ import { botShortDescription } from '../../wire/results.js';
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',
   effect: 'read',
-  summary: 'Returns the bot’s short description in a language.',
+  summary: 'Returns the bot’s short description in the given language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botShortDescription,

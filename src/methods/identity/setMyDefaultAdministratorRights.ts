@@ -21,7 +21,8 @@ const rights = json(
 export const setMyDefaultAdministratorRights = defineMethod({
   name: 'setMyDefaultAdministratorRights',
   effect: 'configure',
-  summary: 'Sets the rights that the application suggests when somebody adds the bot as administrator.',
+  summary:
+    'Sets the rights that the application suggests to anyone who adds the bot to a chat as an administrator.',
   params: z.object({
     rights: optional(rights).describe('Absent rights are not asked for; without `rights`, none are'),
     for_channels: optional(boolean).describe('Whether the rights are for channels instead of groups'),

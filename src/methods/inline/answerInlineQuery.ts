@@ -31,7 +31,7 @@ function buttonOf(given: z.output<typeof button>) {
 export const answerInlineQuery = defineMethod({
   name: 'answerInlineQuery',
   effect: 'change',
-  summary: 'Answers an inline query with results. The person may send one of the results.',
+  summary: 'Answers an inline query with results, of which the person may send one.',
   params: z.object({
     inline_query_id: text,
     results: inlineResults,

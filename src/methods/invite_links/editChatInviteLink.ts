@@ -16,7 +16,8 @@ import { chatId } from '../../wire/schema.js';
 export const editChatInviteLink = defineMethod({
   name: 'editChatInviteLink',
   effect: 'configure',
-  summary: 'Replaces the settings of one of the bot’s invite links. Absent settings are removed.',
+  summary:
+    'Replaces all settings of an invite link that the bot created. A setting that is absent from the call is removed.',
   params: z.object({ chat_id: chatId, invite_link: linkParam, ...linkSettings }),
   errors: [
     ...manageErrors,

@@ -7,7 +7,7 @@ import { chatId } from '../../wire/schema.js';
 export const exportChatInviteLink = defineMethod({
   name: 'exportChatInviteLink',
   effect: 'configure',
-  summary: 'Creates a new primary invite link of the bot, and revokes the former primary link.',
+  summary: 'Replaces the bot’s primary invite link with a new one, and revokes the old one.',
   params: z.object({ chat_id: chatId }),
   errors: [...manageErrors, 'too_many_invite_links'],
   result: inviteUrl,

@@ -10,7 +10,7 @@ import { boolean, optional } from '../../wire/schema.js';
 export const banChatMember = defineMethod({
   name: 'banChatMember',
   effect: 'configure',
-  summary: 'Bans a member from a group or channel. The member is removed and cannot join again.',
+  summary: 'Removes a person or bot from a group or channel. They cannot join again until they are unbanned.',
   params: z.object({
     ...memberParams,
     until_date: untilDate,

@@ -5,5 +5,5 @@ import { banChatMember } from './banChatMember.js';
 export const kickChatMember: Method = {
   ...banChatMember,
   name: 'kickChatMember',
-  summary: 'Does the same as banChatMember. Some libraries still use this former name.',
+  summary: 'Former name of banChatMember. Some libraries still use it.',
 };

@@ -8,7 +8,7 @@ import { boolean, optional } from '../../wire/schema.js';
 export const unbanChatMember = defineMethod({
   name: 'unbanChatMember',
   effect: 'configure',
-  summary: 'Ends the ban of a person or bot, without adding them to the chat.',
+  summary: 'Lets a banned person or bot join again. Does not add them to the chat.',
   params: z.object({
     ...memberParams,
     only_if_banned: optional(boolean).describe('If true, a member who is not banned stays in the chat'),

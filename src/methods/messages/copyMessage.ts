@@ -32,7 +32,7 @@ import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../..
 export const copyMessage = defineMethod({
   name: 'copyMessage',
   effect: 'grow',
-  summary: 'Sends a copy of a message. The copy does not show the source of the message.',
+  summary: 'Sends a copy of a message. The copy does not show where the message came from.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

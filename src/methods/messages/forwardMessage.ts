@@ -10,7 +10,7 @@ import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 export const forwardMessage = defineMethod({
   name: 'forwardMessage',
   effect: 'grow',
-  summary: 'Forwards a message. The forwarded message shows its source.',
+  summary: 'Forwards a message. The forwarded message shows where it came from.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

@@ -16,7 +16,7 @@ import { message } from '../../wire/results.js';
 export const sendLocation = defineMethod({
   name: 'sendLocation',
   effect: 'grow',
-  summary: 'Sends a point on the map. With `live_period`, the point can move.',
+  summary: 'Sends a point on the map. With `live_period`, the bot can move the point later.',
   params: z.object({ ...objectParams, ...locationParams, ...liveParams }),
   errors: [...objectErrors, ...liveErrors],
   result: message,

@@ -12,7 +12,7 @@ export const sendMessageDraft = defineMethod({
   name: 'sendMessageDraft',
   effect: 'grow',
   summary:
-    'Shows a person the beginning of a message while the bot is still writing the message. A draft is shown for up to 30 seconds.',
+    'Shows a person the beginning of a message that the bot is still writing. The draft is shown for up to 30 seconds.',
   params: z.object({
     chat_id: privateChatId,
     draft_id: integer(notZero)

@@ -16,7 +16,7 @@ import { fileInfo } from '../../wire/results.js';
 export const uploadStickerFile = defineMethod({
   name: 'uploadStickerFile',
   effect: 'grow',
-  summary: 'Uploads a file for a set of stickers.',
+  summary: 'Uploads a file that can then be added to a set of stickers.',
   params: z.object({
     user_id: stickerUser,
     sticker: media.describe('An uploaded PNG or WebP'),

@@ -17,7 +17,7 @@ const followed = z
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
   effect: 'change',
-  summary: 'Answers a callback query, which a person causes by pressing an inline button.',
+  summary: 'Answers a callback query. A person causes one by pressing an inline button.',
   params: z.object({
     callback_query_id: text,
     text: optional(text).describe(

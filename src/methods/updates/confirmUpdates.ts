@@ -12,7 +12,8 @@ export const confirmUpdates = defineMethod({
   effect: 'read',
   polls: true,
   consumes: true,
-  summary: 'Confirms the updates of a stream up to the last update that the bot has processed.',
+  summary:
+    'Confirms updates that the bot got from `streamUpdates`, up to the last one that the bot has processed.',
   params: z.object({
     offset: integer().describe('Id of the last processed update, plus one'),
     consumer: optional(consumerName).describe('Consumer of the stream that sent the updates'),

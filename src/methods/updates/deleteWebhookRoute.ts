@@ -9,7 +9,7 @@ export const deleteWebhookRoute = defineMethod({
   effect: 'configure',
   inAnswers: false,
   summary:
-    'Deletes a webhook route. The pending updates of the route go to the webhook or to polls, or are dropped.',
+    'Deletes a webhook route. The route’s pending updates then go to the webhook or, without one, to polls. They can also be dropped.',
   params: z.object({ name: routeName, drop_pending_updates: optional(boolean) }),
   errors: ['route_name_invalid'],
   result: done,

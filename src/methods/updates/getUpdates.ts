@@ -18,7 +18,7 @@ export const getUpdates = defineMethod({
   polls: true,
   consumes: true,
   summary:
-    'Returns pending updates and confirms earlier updates. With `timeout`, waits for the first update.',
+    'Returns pending updates, and confirms those before `offset`. With `timeout`, waits until there is an update.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)),

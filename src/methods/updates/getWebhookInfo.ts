@@ -7,7 +7,7 @@ import { webhookInfo } from '../../wire/results.js';
 export const getWebhookInfo = defineMethod({
   name: 'getWebhookInfo',
   effect: 'read',
-  summary: 'Returns the webhook’s settings, its pending updates and its last error.',
+  summary: 'Returns the webhook’s settings, the number of pending updates and the last error.',
   params: z.object({}),
   result: webhookInfo,
   handler: ({ bot, store }) => webhookState(store, bot.id),

@@ -7,7 +7,8 @@ import { webhookRoute } from '../../wire/results.js';
 export const getWebhookRoutes = defineMethod({
   name: 'getWebhookRoutes',
   effect: 'read',
-  summary: 'Returns the webhook routes in order, with their settings, pending updates and last errors.',
+  summary:
+    'Lists the webhook routes in their order, each with its settings, number of pending updates and last error.',
   params: z.object({}),
   result: z.array(webhookRoute),
   handler: ({ bot, store }) => webhookRouteStates(store, bot.id),

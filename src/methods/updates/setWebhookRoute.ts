@@ -63,7 +63,7 @@ export const setWebhookRoute = defineMethod({
   name: 'setWebhookRoute',
   effect: 'configure',
   inAnswers: false,
-  summary: `Sets a webhook route. A bot has an ordered list of up to ${limits.routes_max} routes. An update goes to the first route that matches the update. If no route matches, the update goes to the webhook or to polls.`,
+  summary: `Sets a webhook route. A bot has an ordered list of up to ${limits.routes_max} routes. An update goes to the first route that matches it. If no route matches, it goes to the webhook or, without one, to polls.`,
   params: z.object({
     name: routeName,
     url: text.describe('HTTPS URL, `https://` is added when the scheme is missing'),

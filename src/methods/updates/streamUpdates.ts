@@ -25,7 +25,7 @@ export const streamUpdates = defineMethod({
   polls: true,
   consumes: true,
   summary:
-    'Streams new updates as server-sent events. The method `confirmUpdates` confirms updates of a stream. A stream resumes after `Last-Event-ID`.',
+    'Streams new updates as server-sent events. Call `confirmUpdates` to confirm them. With `Last-Event-ID`, continues after that update.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)).describe(
