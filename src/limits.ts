@@ -1,6 +1,6 @@
 /**
- * Joins the limits of all subjects for the documents, the scripts and the tests. All other files import the limits of a
- * single subject. The name of each limit ends with its unit.
+ * Joins the limits of all subjects for documents, scripts and tests. All other code imports the limits of one subject.
+ * The name of each limit ends with its unit.
  */
 import { conformanceLimits } from './conformance/limits.js';
 import { deliveryLimits } from './delivery/limits.js';

@@ -1,7 +1,7 @@
 /**
- * Loads and caches the public keys of an identity provider, from a URL or a file. If a token has an unknown key id, the
- * keys are loaded again, because providers rotate their keys. There is a minimum time between two such loads, because
- * anyone can make such a token.
+ * Loads and caches an identity provider's public keys, from a URL or a file. Providers rotate their keys, so a token
+ * with an unknown key id causes another load. Anyone can make such a token, so there is a minimum time between two of
+ * these loads.
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';
@@ -13,7 +13,7 @@ import { identityLimits as limits } from './limits.js';
 
 export interface KeySetOptions {
   readonly source: { readonly url: string } | { readonly file: string };
-  /** Called with errors from loading the keys. The previous keys stay in use. */
+  /** Called when the keys cannot be loaded. The previous keys stay in use. */
   readonly onError: (error: unknown) => void;
   readonly time?: Time;
 }
@@ -33,8 +33,8 @@ async function readSource(time: Time, source: KeySetOptions['source']): Promise<
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the keys have
- * been loaded for the first time.
+ * Creates a function that finds the key for a token. The function throws jose's errors, and `unavailable` until the
+ * keys have been loaded for the first time.
  */
 export function createKeySet({ source, onError, time = systemTime }: KeySetOptions): JWTVerifyGetKey {
   const now = () => time.monotonic();

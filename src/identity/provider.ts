@@ -26,7 +26,7 @@ function nameOf(value: unknown): string | undefined {
   return points.slice(0, ruleLimits.person_name_length_max).join('').trim() || undefined;
 }
 
-/** Returns the person that the claims describe. Claims that Petrel does not accept are ignored. */
+/** Returns the person that the claims describe. Ignores claims with values that Petrel does not accept. */
 export function personOf(claims: JWTPayload, subject: string): NewUser {
   const { preferred_username: username, locale } = claims;
   const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;
@@ -40,8 +40,8 @@ export function personOf(claims: JWTPayload, subject: string): NewUser {
 }
 
 /**
- * Creates the provider. A provider token is verified once. The result is then cached, as for our own tokens, but never
- * beyond the expiry of the token.
+ * Creates the provider. A token of the provider is verified once. The result is then cached, as it is for Petrel's own
+ * tokens, but never beyond the token's expiry.
  */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet(options);
@@ -58,7 +58,7 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
   }
 
   return {
-    // Recognises a provider token by its dots, because our own tokens contain none.
+    // A token of the provider contains dots. Petrel's own tokens contain none.
     takes: (token) => token.includes('.'),
     person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
     endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,

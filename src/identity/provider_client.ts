@@ -1,6 +1,6 @@
 /**
- * Sends the requests of a sign-in to an OpenID Connect provider. Each answer is limited in time and bytes. Only the
- * addresses in the metadata of the provider are contacted, and redirects are not followed.
+ * Sends the requests of a sign-in to an OpenID Connect provider. Each answer is limited in time and bytes. Only
+ * addresses from the provider's metadata are contacted, and redirects are not followed.
  */
 import * as oauth from 'oauth4webapi';
 import { readBounded } from '../rules/bounded_body.js';
@@ -21,7 +21,7 @@ export interface TokenAnswer {
   readonly accessToken: string;
 }
 
-/** The error if the browser sends a query that is not an answer of this provider. Anyone can send such a query. */
+/** Thrown when the browser sends a query that is not an answer from this provider. Anyone can send such a query. */
 export class AnswerError extends Error {}
 
 /** Statuses of answers that cannot have a body. */
@@ -45,7 +45,7 @@ interface Sending {
   readonly [oauth.allowInsecureRequests]: boolean;
 }
 
-/** Returns the function that reads the metadata of the provider and keeps them for a while. */
+/** Returns a function that reads the provider's metadata and caches them. */
 function createMetadata(issuer: string, sending: Sending, time: Time) {
   let known: { readonly server: oauth.AuthorizationServer; readonly until: number } | undefined;
   let failed: { readonly error: unknown; readonly until: number } | undefined;
@@ -64,8 +64,8 @@ function createMetadata(issuer: string, sending: Sending, time: Time) {
   return async (): Promise<oauth.AuthorizationServer> => {
     const now = time.monotonic();
     if (known !== undefined && now < known.until) return known.server;
-    // After a failure, rejects with the same error for a moment, so that an unavailable provider does not get a request
-    // for every sign-in.
+    // After a failure, rejects with the same error for a short time. Otherwise each sign-in would send a request to an
+    // unavailable provider.
     if (failed !== undefined && now < failed.until) throw failed.error;
     return discover();
   };
@@ -88,12 +88,15 @@ export function createProviderClient(options: ProviderClientOptions) {
 
   function authentication({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) {
     if (clientSecret === undefined) return oauth.None();
-    // A provider that lists no methods accepts the header (OpenID Connect Discovery §3).
+    // A provider that lists no methods accepts the `Authorization` header (OpenID Connect Discovery §3).
     const takesHeader = methods === undefined || methods.includes('client_secret_basic');
     return takesHeader ? oauth.ClientSecretBasic(clientSecret) : oauth.ClientSecretPost(clientSecret);
   }
 
-  /** Checks the query of the browser. Errors: `AuthorizationResponseError` of the library, `AnswerError`. */
+  /**
+   * Checks the query that the browser brought back. Throws the library's `AuthorizationResponseError`, or an
+   * `AnswerError`.
+   */
   function check(server: oauth.AuthorizationServer, answer: URLSearchParams, state: string): URLSearchParams {
     try {
       return oauth.validateAuthResponse(server, client, answer, state);
@@ -107,7 +110,7 @@ export function createProviderClient(options: ProviderClientOptions) {
   return {
     metadata,
     /**
-     * Redeems the code in `query`. The provider sent the browser back with this query. Errors: those of the library,
+     * Redeems the code in `query`, with which the provider sent the browser back. Throws the library's errors, or an
      * `AnswerError`.
      */
     async redeem(
@@ -131,7 +134,7 @@ export function createProviderClient(options: ProviderClientOptions) {
       });
       return { idToken: tokens.id_token as string, accessToken: tokens.access_token };
     },
-    /** Returns the provider's claims about the person. Returns no claims if the provider has no endpoint for them. */
+    /** Returns the provider's claims about the person. Empty if the provider has no endpoint for them. */
     async userInfo(accessToken: string, subject: string): Promise<Readonly<Record<string, unknown>>> {
       const server = await metadata();
       if (server.userinfo_endpoint === undefined) return {};

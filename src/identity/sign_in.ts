@@ -1,6 +1,6 @@
 /**
- * Signs people in through an OpenID Connect provider: the authorization code flow with PKCE (decision 0082). A front
- * keeps nothing about a started sign-in, so any front can finish it.
+ * Signs people in through an OpenID Connect provider, with the authorization code flow and PKCE (decision 0082). Fronts
+ * store nothing about a started sign-in, so any front can finish it.
  */
 import type { JWTVerifyGetKey } from 'jose';
 import * as oauth from 'oauth4webapi';
@@ -27,11 +27,14 @@ export interface SignInOptions extends Omit<ProviderClientOptions, 'time'> {
   readonly createUsers: boolean;
   readonly secrets: Pick<Secrets, 'seal' | 'open'>;
   readonly time: Time;
-  /** Called with the reason of a failed sign-in, without codes and tokens. `ours` is true if an operator has to act. */
+  /**
+   * Called with the reason why a sign-in failed, which contains no codes and tokens. `ours` is true if an operator has
+   * to act.
+   */
   readonly onFailure: (reason: string, ours: boolean) => void;
 }
 
-/** A started sign-in, which only the browser keeps. */
+/** A started sign-in. Only the browser keeps it. */
 interface Flow {
   readonly state: string;
   readonly nonce: string;
@@ -43,18 +46,20 @@ interface Flow {
 const owner = 'installation:sign-in';
 
 /**
- * Errors with which the provider refuses this person or code, or asks for an action. All other errors point to wrong
- * settings.
+ * The errors with which the provider refuses this person or code, or asks the person to act. Any other error points to
+ * wrong settings.
  */
 const refusals = new Set([
   ...['access_denied', 'invalid_grant', 'login_required', 'consent_required'],
   ...['interaction_required', 'account_selection_required'],
 ]);
 
-/** Codes of the library for an ID token that does not belong to this sign-in. */
+/** The library's codes for an ID token that does not belong to this sign-in. */
 const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMESTAMP_CHECK]);
 
-/** Returns whether the sign-in was refused. After any other error, there is no valid answer from the provider. */
+/**
+ * Returns whether the provider refused the sign-in. After any other error, there is no valid answer from the provider.
+ */
 function isRefusal(error: unknown): boolean {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
     return refusals.has(error.error);
@@ -62,7 +67,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof oauth.OperationProcessingError && wrongToken.has(error.code ?? '');
 }
 
-/** Describes an error. Leaves out the provider's answer, because the answer may contain tokens. */
+/** Describes an error without the provider's answer, which may contain tokens. */
 function reasonOf(error: unknown): string {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
     return `the provider answered ${error.error.slice(0, 64)}`;
@@ -73,7 +78,7 @@ function reasonOf(error: unknown): string {
 
 type Report = SignInOptions['onFailure'];
 
-/** Returns a function that runs a step of a sign-in. The function converts errors of the provider, and reports them. */
+/** Returns a function that runs a step of a sign-in, reports the provider's errors, and converts them. */
 function createAsking(report: Report) {
   return async <T>(step: () => Promise<T>): Promise<T> => {
     try {
@@ -87,7 +92,7 @@ function createAsking(report: Report) {
   };
 }
 
-/** Seals started sign-ins, so that browsers can keep them. `open` fails with `sign_in_expired`. */
+/** Encrypts started sign-ins, so that browsers can keep them. `open` fails with `sign_in_expired`. */
 function createFlows({ secrets, time }: Pick<SignInOptions, 'secrets' | 'time'>) {
   return {
     create: (): Flow => ({
@@ -103,14 +108,14 @@ function createFlows({ secrets, time }: Pick<SignInOptions, 'secrets' | 'time'>)
         const flow = JSON.parse(secrets.open(Buffer.from(record, 'base64url'), owner)) as Flow;
         if (time.now() < flow.until) return flow;
       } catch {
-        // The record was changed, or the key that sealed it was removed.
+        // The record was changed, or its key was removed.
       }
       return fail('sign_in_expired');
     },
   };
 }
 
-/** Returns the function that verifies an ID token with the keys of the provider. Error: `sign_in_refused`. */
+/** Returns a function that verifies an ID token with the provider's keys. It throws `sign_in_refused`. */
 function createTokenCheck(client: ProviderClient, { clientId, time, onFailure }: SignInOptions) {
   let keys: { readonly url: string; readonly find: JWTVerifyGetKey } | undefined;
   return async (idToken: string): Promise<Verified> => {
@@ -151,7 +156,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     if (present !== null) return present;
     if (!createUsers) return fail('account_missing');
     const named = claims.name ?? claims.given_name ?? claims.preferred_username;
-    // Asks the provider for the name, because many providers put the name only into a separate answer.
+    // Many providers do not put the name into the ID token, only into a separate answer.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
     const takeBack = await count();
     const made = await store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);
@@ -180,7 +185,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
       const flow = flows.open(record);
       if (answer.length > limits.sign_in_answer_length_max) fail('sign_in_refused');
       const params = new URLSearchParams(answer);
-      // The person may have started another sign-in in a second window.
+      // The browser may have started another sign-in in a second window.
       if (params.get('state') !== flow.state) fail('sign_in_expired');
       if (running >= limits.sign_ins_at_once) fail('too_many_requests', { retry_after: 1 });
       running++;

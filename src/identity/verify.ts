@@ -1,4 +1,4 @@
-/** Verifies a JWT. The identity provider must have signed it for this service, and it must be valid now. */
+/** Verifies a JWT: the identity provider must have signed it for this service, and it must be valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { ruleLimits } from '../rules/limits.js';
@@ -8,21 +8,21 @@ import { identityLimits as limits } from './limits.js';
 
 export interface Verified {
   readonly subject: string;
-  /** The expiry with the leeway, as Unix time in milliseconds. */
+  /** The Unix time in ms at which the token expires, leeway included. */
   readonly expiresAt: number;
   readonly claims: JWTPayload;
 }
 
 export interface VerifyOptions {
   readonly keys: JWTVerifyGetKey;
-  /** Settings JWT_ISSUER, JWT_AUDIENCE and JWT_SUBJECT_CLAIM. */
+  /** The settings JWT_ISSUER, JWT_AUDIENCE and JWT_SUBJECT_CLAIM. */
   readonly issuer: string;
   readonly audience: string;
   readonly subjectClaim: string;
   readonly time?: Time;
 }
 
-/** Allows only asymmetric algorithms. Otherwise anyone who knows the public keys could sign a token. */
+/** Allows only asymmetric algorithms. With the others, anyone who knows the public keys could sign a token. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {
@@ -32,7 +32,8 @@ function subjectOf(value: unknown): string | null {
 }
 
 /**
- * Creates a function that verifies a token and returns null for a token that is not valid now. Error: `unavailable`.
+ * Creates a function that verifies a token. It returns null for a token that is not valid now, and throws
+ * `unavailable`.
  */
 export function createVerifier(options: VerifyOptions) {
   const { keys, issuer, audience, subjectClaim, time = systemTime } = options;
@@ -51,7 +52,7 @@ export function createVerifier(options: VerifyOptions) {
       if (subject === null) return null;
       return { subject, expiresAt: (payload.exp as number) * 1_000 + limits.jwt_leeway_ms, claims: payload };
     } catch (error) {
-      // Also catches a TypeError, which jose throws when a key does not match the algorithm.
+      // jose throws a TypeError when a key does not match the algorithm.
       if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
       throw error;
     }

@@ -1,6 +1,6 @@
 /**
- * Finds tokens in bytes that arrive in pieces. The bytes may be text, binary data or UTF-16. The format and the
- * checksum identify a token.
+ * Finds tokens in bytes that arrive in pieces. The bytes may be text, binary data or UTF-16. A token is recognised by
+ * its format and its checksum.
  */
 import { escapedTokenLengthMax, type FoundToken, findTokens } from '../rules/token.js';
 
@@ -10,7 +10,7 @@ export interface Found {
   readonly id: number;
 }
 
-/** Twice the length of a token, because a token in UTF-16 takes twice as many bytes. */
+/** How many bytes are carried over to the next piece. In UTF-16, a token takes twice its length. */
 const carriedMax = 2 * escapedTokenLengthMax;
 
 export function createFinder() {

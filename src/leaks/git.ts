@@ -1,4 +1,4 @@
-/** Streams every object of a git repository with the program git. */
+/** Streams every object of a git repository. Runs the program git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 export interface GitObject {
   readonly id: string;
   readonly type: string;
-  /** The path at which the object first appears in the history. For a tag, the name of the tag. For a commit, ''. */
+  /** The path at which the object first appears in the history. For a tag, its name. For a commit, ''. */
   readonly path: string;
 }
 
@@ -17,16 +17,16 @@ export interface Piece {
   readonly bytes: Buffer;
 }
 
-/** Limits how many objects are requested but not yet read. */
+/** How many objects may be requested and not yet read. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
-/** Keeps git from running programs that the repository configures. */
+/** Keeps git from running programs that the repository's configuration names. */
 const safely = ['-c', 'core.fsmonitor=false', '--no-pager', '--no-replace-objects'];
 
 interface Git {
   readonly process: ChildProcess;
-  /** Waits until git has ended. Throws git's error output unless git succeeded. */
+  /** Waits until git has ended. If git failed, throws an error with git's stderr. */
   ended(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ function git(root: string, args: readonly string[]): Git {
   };
 }
 
-/** Yields all objects of branches, tags, the stash, the reflog and the index. Yields each object once. */
+/** Yields all objects that branches, tags, the stash, the reflog and the index contain, each object once. */
 export async function* readObjects(root: string): AsyncGenerator<Piece> {
   const list = git(root, ['rev-list', '--objects', '--all', '--reflog', '--indexed-objects']);
   const cat = git(root, ['cat-file', '--batch']);
@@ -94,8 +94,8 @@ export async function* readObjects(root: string): AsyncGenerator<Piece> {
 }
 
 /**
- * Parses the output of `cat-file --batch`. For each object, the output contains a line `<id> <type> <size>`, the
- * content, and a line end.
+ * Parses the output of `cat-file --batch`. For each object, it has a line `<id> <type> <size>`, then the content and a
+ * line end.
  */
 async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): AsyncGenerator<Piece> {
   let head = '';
@@ -112,7 +112,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         const [id = '', type = '', size = ''] = head.split(' ');
         head = '';
         const path = nextPath();
-        // Skips a missing object, because it has no content.
+        // A missing object has no content.
         if (!/^\d+$/.test(size)) continue;
         object = { id, type, path };
         left = Number(size);
@@ -131,10 +131,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
   }
 }
 
-/**
- * Returns the oldest commit that contains a file with this content, or the id of the content if there is no such
- * commit.
- */
+/** Returns the oldest commit with a file of this content, or the content's id if there is none. */
 export async function commitOf(root: string, blob: string): Promise<string> {
   const args = ['log', '--all', '--reflog', '--topo-order', '--no-textconv', '--no-ext-diff', '--format=%H'];
   const { stdout } = await promisify(execFile)(

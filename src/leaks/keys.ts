@@ -1,4 +1,6 @@
-/** Verifies reports of leaked tokens. A partner signs the raw body with ECDSA P-256 and publishes the public keys. */
+/**
+ * Verifies the signatures of leak reports. A partner signs the raw body with ECDSA P-256 and publishes the public keys.
+ */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
@@ -10,7 +12,9 @@ import { systemTime, type Time } from '../time.js';
 import { leakLimits as limits } from './limits.js';
 
 export interface LeakKeysOptions {
-  /** The `https:` URL or file path of `{"public_keys": [{"key_identifier", "key"}]}` with PEM keys. */
+  /**
+   * The `https:` URL or the file path of a JSON document with PEM keys: `{"public_keys": [{"key_identifier", "key"}]}`.
+   */
   readonly source: string;
   readonly onError: (error: unknown) => void;
   readonly time?: Time;
@@ -27,7 +31,7 @@ async function download(time: Time, url: string): Promise<string> {
   return text;
 }
 
-/** Parses the keys. Ignores keys of other types, which cannot verify a report. */
+/** Parses the keys. Ignores other types of keys, which cannot verify a report. */
 function keysIn(text: string): Map<string, KeyObject> {
   const { public_keys: listed } = JSON.parse(text) as { public_keys?: unknown };
   if (!Array.isArray(listed)) throw new Error('the list of keys has no public_keys');
@@ -41,8 +45,8 @@ function keysIn(text: string): Map<string, KeyObject> {
 }
 
 /**
- * Creates the verifier. It loads the keys at the first report, after the keys have expired, and when a report names an
- * unknown key id.
+ * Creates the verifier. It loads the keys at the first report, when the loaded keys are too old, and when a report
+ * names an unknown key id.
  */
 export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
@@ -52,7 +56,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
     try {
       keys = keysIn(await (source.startsWith('https:') ? download(time, source) : readFile(source, 'utf8')));
     } catch (error) {
-      // Only reports the error, because the previous keys stay in use.
+      // The previous keys stay in use, so the error is only reported.
       onError(error);
     }
     readAt = time.monotonic();
@@ -62,7 +66,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
     const age = time.monotonic() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
     if (age > wanted) await read();
-    // Refuses the report if there are no keys. The report is not lost, because the reporter retries later.
+    // Without keys, refuses the report. It is not lost, because the reporter retries later.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }
@@ -73,7 +77,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
       const key = await find(keyId);
       if (key === undefined) return false;
       const signed = Buffer.from(signature, 'base64');
-      // Accepts only canonical base64, because the decoder is lenient.
+      // The decoder also accepts other spellings of base64.
       if (signed.toString('base64') !== signature) return false;
       return verify('sha256', body, { key, dsaEncoding: 'der' }, signed);
     },

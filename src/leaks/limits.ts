@@ -1,4 +1,4 @@
-/** Sets the limits for reports of leaked tokens. */
+/** The limits for reports of leaked tokens. */
 export const leakLimits = {
   leak_body_bytes_max: 8 * 1024 * 1024,
   leak_keys_ms_max: 5_000,

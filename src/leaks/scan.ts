@@ -1,4 +1,4 @@
-/** Searches a folder for tokens, and the whole history if the folder is a git repository. Reads files as streams. */
+/** Searches a folder for tokens. In a git repository, also searches the whole history. Reads files as streams. */
 import { createReadStream, existsSync } from 'node:fs';
 import { opendir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -6,7 +6,7 @@ import { createFinder, type Found } from './finder.js';
 import { commitOf, readObjects } from './git.js';
 
 export interface LeakFound extends Found {
-  /** `commit path`, or the path of a file outside the history */
+  /** `<commit> <path>` in the history, or the path of a file */
   readonly place: string;
 }
 
@@ -20,7 +20,7 @@ const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 
 /**
- * Yields all files below a folder. Follows no links. Skips git's compressed objects, because they are read through git.
+ * Yields all files below a folder without following links. Skips git's compressed objects, which are read through git.
  */
 async function* filesBelow(path: string, options: ScanOptions): AsyncGenerator<string> {
   let entries: Awaited<ReturnType<typeof opendir>>;
@@ -50,7 +50,7 @@ async function* scanFiles(root: string, options: ScanOptions): AsyncGenerator<Le
   }
 }
 
-/** Yields the tokens in the git history: in commits, tags, file contents and file names. */
+/** Yields the tokens in git's history: in commits, tags, file contents and file names. */
 async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   let finder = createFinder();
   for await (const piece of readObjects(root)) {
@@ -63,7 +63,7 @@ async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   }
 }
 
-/** Errors: a missing path, and the errors of git. */
+/** Throws if the path does not exist or git fails. */
 export async function* scan(path: string, options: ScanOptions): AsyncGenerator<LeakFound> {
   if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
   yield* scanFiles(path, options);

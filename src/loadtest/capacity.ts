@@ -1,11 +1,11 @@
-/** Prints the resources that a load needs, for `petrel capacity`. */
+/** Formats which resources a load needs, for `petrel capacity`. */
 import type { Costs, Demand, Need } from './capacity_model.js';
 import { shares } from './shares.js';
 import { table, whole } from './table.js';
 
 const gb = 2 ** 30;
 /**
- * A load average per core above this value means that other programs were running during the bench. The bench itself
+ * A load average per core above this value shows that other programs were running during the bench. The bench by itself
  * keeps some processes per core busy.
  */
 const busy_load_times = 3;

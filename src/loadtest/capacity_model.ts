@@ -1,8 +1,8 @@
-/** Computes from measured costs how many processes and servers a load needs. Performs no I/O. */
+/** Computes from measured costs how many processes and servers a load needs. Does no I/O. */
 import { z } from 'zod';
 import measured from './measured_costs.json' with { type: 'json' };
 
-/** The costs of one call. CPU times are in µs. */
+/** What one call costs. CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
@@ -18,7 +18,7 @@ const callCost = z.object({
 });
 export type CallCost = z.infer<typeof callCost>;
 
-/** `npm run bench -- --costs <file>` writes this file. */
+/** The content of the file that `npm run bench -- --costs <file>` writes. */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
   version: z.literal(2),
@@ -49,20 +49,20 @@ export type Costs = z.infer<typeof costsSchema>;
 
 /**
  * The default costs. The bytes on disk (`aof`, `wal`, `stored`) come from a later run with PostgreSQL 18 on another
- * machine. That machine was too busy for measuring times.
+ * machine, which was too busy to measure times.
  */
 export const measuredCosts = measured as Costs;
 
 export interface Demand {
-  /** Calls per second by kind. `Costs.calls` has the same kinds. */
+  /** Calls per second by kind of call. The kinds are those of `Costs.calls`. */
   readonly calls: Readonly<Record<string, number>>;
   readonly bots: number;
   readonly chats: number;
   readonly deliveries: number;
-  /** How long records stay in Redis after their last use. */
+  /** How long records stay in Redis after their last use, in seconds. */
   readonly hot_s: number;
   readonly waiting_s: number;
-  /** How much of each core the plan may use, and how much of each Redis server's memory. */
+  /** Which share of each core and of each Redis server's memory the plan may use. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;
@@ -149,8 +149,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The rate
- * is limited by the fronts, by the single thread of Redis, or by all cores together. Costs are in µs per call.
+ * Returns the highest rate of one kind of call if one machine runs all processes and the load generator. The limit is
+ * the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -1,7 +1,4 @@
-/**
- * Provides an HTTP client for load tests. It calls the service as a person or a bot, sets up the tests and verifies
- * answers.
- */
+/** An HTTP client for load tests. Calls the service as a person or a bot, sets up load tests and verifies answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 
@@ -17,7 +14,7 @@ export interface Pair {
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** The error of a wrong answer. Such an answer makes the load test invalid, so the test ends. */
+/** Thrown when an answer is wrong. It makes the load test invalid and ends it. */
 export class WrongAnswer extends Error {}
 
 export function expect(holds: boolean, what: string): asserts holds {
@@ -31,7 +28,7 @@ export interface CallOptions {
   readonly body?: unknown;
 }
 
-/** Throws a WrongAnswer with the reason if the service could not be reached. */
+/** Throws a WrongAnswer with the reason if the service cannot be reached. */
 async function reached(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -40,7 +37,7 @@ async function reached(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
+/** Throws a WrongAnswer if the status is not 200 or the content type is not JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),
@@ -58,7 +55,7 @@ export async function textOf(url: string, { verb, token, body }: CallOptions = {
   return text;
 }
 
-/** Returns an answer whose fields are next to `ok` instead of inside `result`. Throws a WrongAnswer for a failure. */
+/** Returns an answer that has its fields beside `ok` instead of in `result`. Throws a WrongAnswer for a failure. */
 export async function answerOf<T>(url: string, options: CallOptions = {}): Promise<T> {
   const text = await textOf(url, options);
   const answer = JSON.parse(text) as { readonly ok: boolean } & T;
@@ -72,8 +69,8 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
 const tries_max = 10;
 
 /**
- * Makes a call that prepares a load test, and returns its result. Tries again if the service answers that it is busy.
- * Loads and verifications use other functions, because they must not retry. Throws a WrongAnswer for any other failure.
+ * Makes a call that prepares a load test, and returns its result. Retries if the service is busy. Throws a WrongAnswer
+ * for any other failure. Loads and verifications must not retry, so they use other functions.
  */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
   for (let tries = 1; ; tries++) {

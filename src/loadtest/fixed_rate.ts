@@ -1,7 +1,7 @@
 /**
- * Puts load on a server at a fixed rate. The due time of a request does not depend on earlier answers. The latency of a
- * request is measured from its due time, even if the request was sent later. If a server stops responding for a second,
- * the latencies of all requests due in that second therefore include the delay (no coordinated omission).
+ * Puts load on a server at a fixed rate. When a request is due does not depend on earlier answers. Its latency is
+ * measured from that time, even if it was sent later. If a server stops responding for a second, this delay is
+ * therefore part of the latencies of all requests that were due in that second (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -13,13 +13,13 @@ export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** The length of the warm-up in seconds. The warm-up uses the same rate, and its latencies are not recorded. */
+  /** The length of the warm-up in seconds. It has the same rate, but its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
   readonly salt: string;
   readonly signal?: AbortSignal;
   /**
-   * The largest share of calls that may fail. If more calls fail, the load ends early, but not within its first hundred
+   * The largest share of calls that may fail. If more fail, the load ends early, but not within its first hundred
    * calls.
    */
   readonly failedShareMax?: number;
@@ -28,20 +28,20 @@ export interface FixedRate {
 export interface FixedRateResult {
   readonly sent: number;
   readonly answered: number;
-  /** Counts failures by HTTP status or by the error code of the connection. */
+  /** How many calls failed, by HTTP status or by the connection's error code. */
   readonly failed: Readonly<Record<string, number>>;
   /** Answers per second, from the first request to the last answer. */
   readonly rate: number;
   /**
-   * The longest delay in ms between the due time of a request and its sending. A long delay shows that the load
-   * generator had to share its core with other work.
+   * The longest time in ms between when a request was due and when it was sent. A long time shows that the load
+   * generator had to share its core.
    */
   readonly late_ms: number;
   readonly latency: LatencyPercentiles;
 }
 
 const timeout_ms = 30_000;
-/** A load that falls behind its rate is stopped after this multiple of its planned duration. */
+/** The longest duration of a load that falls behind its rate, as a multiple of its planned duration. */
 const length_times_max = 3;
 
 export interface Sent {
@@ -53,7 +53,7 @@ export interface Sent {
 
 export type Wire = ReturnType<typeof poolWire>;
 
-/** Opens connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
+/** Opens connections with undici, which supports TLS and proxies. `ca` is the certificate of a private authority. */
 export function poolWire(origin: string, connections: number, ca?: string) {
   const pool = new Pool(origin, {
     connections,
@@ -66,7 +66,7 @@ export function poolWire(origin: string, connections: number, ca?: string) {
   return {
     free: () => connections - open,
     /**
-     * Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason for the
+     * Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason of the
      * failure.
      */
     send(request: Sent, over: (status: number, why: string) => void) {
@@ -124,7 +124,8 @@ export function requestsOf(
 }
 
 /**
- * Loads a server at a fixed rate, through `wire` or undici. The result shows whether the server kept up with the rate.
+ * Puts load on a server at a fixed rate, through `wire` or else undici. The result shows whether the server kept up
+ * with the rate.
  */
 export async function loadAtRate(
   series: Series,
@@ -163,8 +164,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Measures how late this process sent a request. The process may be late because it was busy or because it shares
-      // a core.
+      // Records how late this process sends the request. It may be late because it is busy or shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

@@ -1,4 +1,4 @@
-/** Records latencies in HDR histograms in microseconds, and computes their percentiles. */
+/** Records latencies in HDR histograms in µs, and computes their percentiles. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { LatencyPercentiles } from './results.js';
 
@@ -12,7 +12,7 @@ export const percentiles: ReadonlyArray<readonly [keyof LatencyPercentiles, numb
   ['max', 100],
 ];
 
-/** The longest recorded time. Longer times count as ten minutes. */
+/** The longest latency that is recorded as it is, in µs. A longer one counts as ten minutes. */
 const us_max = 600_000_000;
 
 export const makeHistogram = (): RecordableHistogram =>

@@ -1,4 +1,4 @@
-/** Sets the limits for `petrel bench`. */
+/** The limits of `petrel bench`. */
 export const loadtestLimits = {
   bench_rate_max: 10_000,
   bench_seconds_max: 600,

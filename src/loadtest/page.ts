@@ -1,4 +1,4 @@
-/** Renders the report of a run as a self-contained page, for readers who did not run it. */
+/** Renders the report of a run as a page without external files, for readers who did not run it. */
 import { percentiles } from './latency_percentiles.js';
 import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
 import type { LatencyPercentiles, LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
@@ -26,7 +26,7 @@ type Cell = string | { readonly html: string } | number;
 const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
   `<${tag}${numeric ? ' class="n"' : ''}>${typeof value === 'object' ? value.html : safe(String(value))}</${tag}>`;
 
-/** Renders a table. The first `texts` columns contain text, and the other columns contain numbers. */
+/** Renders a table. The first `texts` columns contain text, and the others contain numbers. */
 function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[], texts: number): string {
   const line = (cells: readonly Cell[], tag: 'td' | 'th') =>
     `<tr>${cells.map((value, i) => cell(value, tag, i >= texts)).join('')}</tr>`;
@@ -57,8 +57,8 @@ function goals({ goals: rows }: Results): string {
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
 /**
- * Formats the ratio that decides the goal. It compares the server with the floor, the minimal server. A page thus never
- * shows two different ratios of one scenario.
+ * Formats the ratio of the server to the minimal server (the floor) that decides the goal. A page thus never shows two
+ * different ratios for one scenario.
  */
 function noteOf(scenario: ScenarioResult): string {
   const share = shareOf(scenario);
@@ -251,7 +251,7 @@ function soak({ soak: samples }: Results): string {
   );
 }
 
-/** Draws one figure of a trend. A star marks a run during which other programs ran. */
+/** Draws the trend of one value over several runs. A star marks a run during which other programs ran. */
 function trendPlot(
   { scenario, points }: Trend,
   name: string,
@@ -264,7 +264,7 @@ function trendPlot(
   });
   if (values.length < 2) return '';
   const last = points.length - 1;
-  // Only the first and the last label fit below the plot. The other labels are in the table.
+  // Only the first and the last label fit below the plot. The table has the others.
   const names = points.map(({ label, disturbed }, i) =>
     i === 0 || i === last ? `${label}${disturbed ? ' *' : ''}` : '',
   );
@@ -309,7 +309,7 @@ function head(results: Results): string {
   return `${warnings.join('')}${ended}<p class="verdict${kind}">${safe(words)}</p>`;
 }
 
-/** Renders the page. `kept` has the results of earlier runs, for the trend. */
+/** Renders the page. `kept` has the results of earlier runs for the trend. */
 export function pageOf(results: Results, kept: readonly Results[] = []): string {
   const { petrel, commit, made_at, machine, settings, goals: rows, seconds } = results;
   const met = rows.filter((row) => row.met === true).length;

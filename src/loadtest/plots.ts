@@ -1,4 +1,4 @@
-/** Draws grouped bars and lines as inline SVG. The plots need no script, font or other file. */
+/** Draws grouped bars and lines as inline SVG, which needs no script, font or other file. */
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
@@ -14,7 +14,7 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Returns round numbers for the axis, from 0 up to at least `max`. */
+/** Returns round numbers for an axis, from 0 up to at least `max`. */
 function ticks(max: number): number[] {
   const rough = max / 4 || 1;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
@@ -44,7 +44,7 @@ export interface BarGroup {
   readonly bars: readonly Bar[];
 }
 
-/** Each group has its own scale, so only bars of the same group are comparable. */
+/** Each group has its own scale, so bars of different groups are not comparable. */
 export function barPlot(label: string, groups: readonly BarGroup[]): string {
   const [left, right, bar, gap] = [250, 215, 20, 18];
   const parts: string[] = [];

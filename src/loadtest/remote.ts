@@ -1,4 +1,4 @@
-/** Runs `petrel bench`: puts a bounded load at fixed rates on a running installation, and reports the latencies. */
+/** Runs `petrel bench`: puts a bounded load at fixed rates on a running installation and reports the latencies. */
 import { writeFileSync } from 'node:fs';
 import { version } from '../config/version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
@@ -12,18 +12,18 @@ export interface RemoteOptions {
   readonly token: string;
   readonly chat?: number;
   readonly only?: readonly string[];
-  /** The rates in requests per second. The loads run one after another. */
+  /** The rates in requests per second. They are measured one after another. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly connections: number;
-  /** The highest allowed p99 of each load, in ms. */
+  /** The highest allowed p99 of each rate, in ms. */
   readonly p99?: number;
   readonly json?: string;
   readonly html?: string;
 }
 
 const rates_ms_max = 5_000;
-/** The maximum length of the warm-up in seconds. A warm-up also takes at most a quarter of the duration of its load. */
+/** The longest warm-up in seconds. It also takes at most a quarter of the duration of its load. */
 const warmup_s_max = 1;
 const failed_share_max = 0.01;
 
@@ -89,7 +89,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** Reads the rate limits from the API document. A load that exceeds a limit gets 429. */
+/** Reads the rate limits from the server's API document. A load above a limit gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {
@@ -109,7 +109,7 @@ async function ratesAt(url: string): Promise<string> {
   }
 }
 
-/** Runs every load. Returns whether all loads succeeded. Always prints and writes the results. */
+/** Runs every load. Returns whether all of them succeeded. Prints and writes the results in any case. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
   const { token, chat, rates } = options;

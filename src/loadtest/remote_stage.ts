@@ -1,6 +1,6 @@
 /**
- * Prepares the calls of a load on a running installation, and creates the data that these calls need. If the token
- * belongs to a person, creates a bot for the load test.
+ * Prepares the calls of a load on a running installation, and creates the data that these calls need. With a person's
+ * token, also creates a bot for the load.
  */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
@@ -23,9 +23,9 @@ export interface Stage {
 export interface StageOptions {
   readonly url: string;
   readonly token: string;
-  /** The chat to which the load sends. Used only with the token of a bot. */
+  /** The chat to which the load sends, if the token belongs to a bot. */
   readonly chat: number | undefined;
-  /** The highest rate of edits. The rate is limited because a message can be edited only once per second. */
+  /** The highest possible rate. Edits have one, because a message can be edited only once per second. */
   readonly rate: number;
 }
 
@@ -38,7 +38,10 @@ interface Message {
 const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 const batch = 100;
 
-/** Recognises a bot's token by the letter after the colon. Tokens of identity providers contain no colon. */
+/**
+ * Returns whether the token belongs to a bot. A bot's token has the letter A after its colon. An identity provider's
+ * token has no colon.
+ */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
 function getMe(url: string, bot: string): RemoteScenario {
@@ -97,7 +100,7 @@ async function editMessageText(
       rows: ids.map((id) => [String(id)]),
     },
     async verify() {
-      // Edits a message that the load does not use. Waits first, because edits within 1 s are refused.
+      // Edits a message that the load does not use. An edit within 1 s of another is refused, so waits first.
       await new Promise((resolve) => setTimeout(resolve, 1_100));
       const words = `edited ${++edits}`;
       const body = { chat_id, message_id: first.message_id, text: words };

@@ -1,6 +1,6 @@
 /**
- * Defines the result file of a bench run. `--schema` prints this schema as JSON Schema. Changing or removing a field
- * raises the version. A new field must be optional and does not raise the version.
+ * Defines the result file of a bench run. `--schema` prints the definition as JSON Schema. The version changes when a
+ * field is changed or removed. A new field must be optional and does not change the version.
  */
 import { z } from 'zod';
 

@@ -1,6 +1,6 @@
 /**
- * Defines the requests of a load: either one repeated call, or calls that are filled with rows of ids. Both load tools
- * use this format.
+ * Defines the requests of a load: either one call that repeats, or calls that are filled with rows of ids. Both load
+ * tools use this format.
  */
 
 export interface Call {
@@ -12,25 +12,22 @@ export interface Call {
 
 /**
  * A series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a row,
- * `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
+ * `{pass}` is how often all rows have been used, and `{salt}` is unique to the load.
  */
 export interface Series {
   readonly origin: string;
-  /**
-   * The calls of the series. The first pass over the rows uses the first call, the second pass the second call, and so
-   * on.
-   */
+  /** The first pass over the rows uses the first call, the second pass the second call, and so on. */
   readonly calls: readonly Call[];
-  /** Whether the first column of each row contains the index of the row's call. */
+  /** Whether the first column of each row is the index of the call to use. */
   readonly byRow?: boolean;
   /**
-   * The rows of ids. Requests take the rows in order and start again after the last row. If all requests are the same,
+   * The rows of ids. Requests take them in order and start again after the last row. If all requests are the same,
    * there is a single empty row.
    */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Literal texts and, between them, the indices of columns. Column 0 is the number of the pass. */
+/** Literal texts and, between them, indices of columns. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

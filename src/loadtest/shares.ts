@@ -1,4 +1,4 @@
-/** The percentages of all calls. */
+/** How many percent of the mix each kind of call is. */
 export const shares = {
   sendMessage: 38,
   editMessageText: 14,

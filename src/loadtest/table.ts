@@ -35,7 +35,7 @@ function row(name: string, side: SideResult): string[] {
     const value = cpu[process];
     return typeof value === 'number' ? value.toFixed(1) : '';
   };
-  // Leaves out the figures of our Redis, which are meaningless while another product is measured.
+  // While another product is measured, the figures of Petrel's Redis mean nothing.
   const ours = side.role !== 'peer';
   return [
     `${name} ${side.label}`.trim(),
@@ -147,8 +147,8 @@ export function conditionsOf({ petrel, commit, machine, settings, seconds }: Res
 }
 
 /**
- * Returns the report of a run. It has a row per side, then latencies, scaling and findings, and finally each goal with
- * its result.
+ * Returns the report of a run: a row for each measured server, then latencies, scaling and findings, and finally each
+ * goal with its result.
  */
 export function report(results: Results): string {
   const rows = results.scenarios.flatMap(({ name, sides }) => sides.map((side) => row(name, side)));

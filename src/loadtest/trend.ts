@@ -1,24 +1,24 @@
-/** Compares kept results of earlier commits on the same machine. No I/O. */
+/** Compares a run with kept results of earlier commits on the same machine. Does no I/O. */
 import type { Results, ScenarioResult } from './results.js';
 import { shareOf, taken_share_max, takenOf } from './verdict.js';
 
 export interface TrendPoint {
-  /** The day and the commit of a run. */
+  /** The day and the commit of the run. */
   readonly label: string;
   /** Whether other programs took CPU time during the run. */
   readonly disturbed: boolean;
   readonly share: number | null;
-  /** The CPU time of the server per request, in µs. */
+  /** The server's CPU time per request, in µs. */
   readonly server_us: number | null;
 }
 
 export interface Trend {
   readonly scenario: string;
-  /** The points, oldest run first. The last point is the run itself. */
+  /** The points, oldest run first. The last one is the current run. */
   readonly points: readonly TrendPoint[];
 }
 
-/** How many runs a trend shows. */
+/** How many runs a trend shows at most. */
 export const trend_points_max = 20;
 
 const settingsOf = ({ machine, settings }: Results) =>
@@ -35,8 +35,8 @@ function pointOf(run: Results, { ratio, cpu_ratio, sides }: ScenarioResult): Tre
 }
 
 /**
- * Returns a trend for each scenario of `run` that is also in an earlier run with the same machine and load. `kept` has
- * the earlier runs in any order.
+ * Returns a trend for each scenario of `run` that an earlier run with the same machine and load also measured. `kept`
+ * has the earlier runs in any order.
  */
 export function trendsOf(run: Results, kept: readonly Results[]): Trend[] {
   const earlier = kept

@@ -1,24 +1,22 @@
 /**
- * Judges the results of a run: their ratio to the floor (the minimal server), the spread of their rounds, and their
- * reliability.
+ * Judges the results of a run: their ratio to the minimal server (the floor), how much the rounds differ, and whether
+ * the results are reliable.
  */
 import type { Results, ScenarioResult } from './results.js';
 
 /**
- * If other programs use more than this share of the machine's CPU time, results are not reliable. Interrupts that
- * belong to the run count as other programs too.
+ * If other programs use more than this share of the machine's CPU time, the results are not reliable. Interrupts caused
+ * by the run count as other programs too.
  */
 export const taken_share_max = 0.15;
 
-/**
- * If the highest ratio of a scenario divided by its lowest ratio exceeds this value, its rounds contradict each other.
- */
+/** If a scenario's highest ratio is more than this many times its lowest ratio, its rounds contradict each other. */
 export const spread_max = 1.3;
 
 /**
- * Returns the ratio to the floor (the minimal server) by which a scenario is judged. It is the ratio of the rates or
- * the ratio of the CPU times, whichever is lower. If a server did not fully use its core, something else limited its
- * rate, so the rates alone do not decide.
+ * Returns the ratio to the minimal server (the floor) by which a scenario is judged: the ratio of rates or the ratio of
+ * CPU times, whichever is lower. The rates alone do not decide, because something other than the server may have
+ * limited a rate.
  */
 export function shareOf({ ratio, cpu_ratio }: Pick<ScenarioResult, 'ratio' | 'cpu_ratio'>): number | null {
   if (ratio === null) return null;
@@ -30,11 +28,11 @@ export interface Spread {
   readonly most: number;
 }
 
-/** Returns the lowest and the highest value, or null with fewer than two values. */
+/** Returns the lowest and the highest value, or null if there are fewer than two values. */
 export const spreadOf = (values: readonly number[]): Spread | null =>
   values.length < 2 ? null : { least: Math.min(...values), most: Math.max(...values) };
 
-/** Returns the highest share of the machine that other programs took in a round, or null if it is unknown. */
+/** Returns the highest share of the machine's CPU time that other programs took in a round, or null if unknown. */
 export function takenOf({ scenarios }: Pick<Results, 'scenarios'>): number | null {
   const taken = scenarios.flatMap(({ sides }) => sides.flatMap((side) => side.taken ?? []));
   return taken.length === 0 ? null : Math.max(...taken);
@@ -42,7 +40,7 @@ export function takenOf({ scenarios }: Pick<Results, 'scenarios'>): number | nul
 
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
-/** Returns what makes the results unreliable, as sentences. */
+/** Returns a sentence for each reason why the results are unreliable. */
 export function warningsOf({ scenarios }: Pick<Results, 'scenarios'>): string[] {
   const disturbed = scenarios.flatMap((scenario) => {
     const taken = takenOf({ scenarios: [scenario] });
@@ -71,7 +69,7 @@ export interface Verdict {
   readonly words: string;
 }
 
-/** Returns the result of a run in one sentence. `good` is null if the run decides no goal. */
+/** Returns the result of a run in one sentence. `good` is null if the run measured no goal. */
 export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): Verdict {
   const missed = goals.filter(({ met }) => met === false);
   const met = goals.filter((row) => row.met === true).length;

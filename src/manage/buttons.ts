@@ -1,6 +1,6 @@
 /**
- * Defines the buttons of the management bot. The data of a button begins with a format version. A press is checked like
- * any other call, so somebody who knows the data gains no rights.
+ * Defines the buttons of the management bot. A button's data begin with a format version. A press is checked like any
+ * other call, so knowing the data gives nobody additional rights.
  */
 import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 
@@ -23,11 +23,11 @@ export const pages = {
 export type PageKey = keyof typeof pages;
 
 export type Press =
-  /** Shows page `number` of the bot list. Choosing a bot opens the page `page` of that bot. */
+  /** Shows page `number` of the list of bots. A choice opens the page `page` of the chosen bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
   | { readonly ask: 'page'; readonly page: PageKey; readonly bot: number }
   | { readonly ask: 'show_token'; readonly bot: number }
-  /** Confirms an important change. The question expires at `until`, a Unix time in seconds. */
+  /** Asks whether to make an important change. The question expires at `until`, a Unix time in seconds. */
   | { readonly ask: 'issue' | 'delete'; readonly bot: number; readonly until: number }
   | { readonly ask: 'transfer'; readonly bot: number; readonly to: number; readonly until: number }
   /** Sets or removes a text. `language` is '' for the default. */
@@ -38,7 +38,7 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
-  /** Changes the inline mode, or asks for its placeholder. */
+  /** Turns inline mode on or off, or asks for its placeholder. */
   | {
       readonly ask: 'inline';
       readonly bot: number;
@@ -63,7 +63,7 @@ const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: 
   decline: ['n', 'bot'],
 };
 
-/** Encodes an action. Even with the longest ids, the data fits into limits.callback_data_bytes_max bytes. */
+/** Encodes a press as callback data. Even with the longest ids, it fits into `limits.callback_data_bytes_max` bytes. */
 export function dataOf(press: Press): string {
   const [letter, ...fields] = forms[press.ask];
   const values = press as Readonly<Record<string, unknown>>;
@@ -83,7 +83,7 @@ function readField(ask: string, name: string, text: string): string | number | u
   return /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : undefined;
 }
 
-/** Parses callback data. Returns null for malformed data and for data of another version. */
+/** Parses callback data. Returns null for malformed data and for data of another format version. */
 export function readPress(data: string): Press | null {
   const [form, letter, ...parts] = data.split(':');
   const [ask, [, ...fields]] = Object.entries(forms).find(([, [each]]) => each === letter) ?? ['', ['']];

@@ -3,7 +3,7 @@
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 
-/** The commands in the order of the menu. If a command has a page, it opens this page of a bot. */
+/** The commands, in the order of the menu. `page` is the page of a bot that the command opens. */
 export const commands = {
   newbot: null,
   mybots: 'm',
@@ -26,7 +26,7 @@ export const commandNames = Object.keys(commands) as CommandName[];
 
 /**
  * Returns the command at the start of a text, ignoring case. `/name@username` counts only with this bot's username.
- * Returns null for other texts.
+ * Null for any other text.
  */
 export function readCommand(text: string, username: string): string | null {
   const [, name = '', at] = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?=\s|$)/.exec(text) ?? [];

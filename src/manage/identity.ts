@@ -6,7 +6,7 @@ import { menuOf } from './commands.js';
 import type { TextKey } from './texts.js';
 import { texts } from './texts.js';
 
-/** Maps each language to its text. English is also the default for all other languages. */
+/** Returns the text for each language. English is also the default for languages without texts. */
 const inEach = <T>(key: (language: string) => string, of: (language: keyof typeof texts) => T) =>
   Object.fromEntries([
     [key(''), of('en')],

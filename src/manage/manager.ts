@@ -1,6 +1,6 @@
 /**
- * Runs the management bot. It sends notices, and handles the updates that a delivery worker passes to it under the
- * bot's lease.
+ * Runs the management bot. It sends notices, and handles updates that a delivery worker passes to it while the worker
+ * holds the bot's lease.
  */
 
 import { ApiError } from '../errors.js';
@@ -28,7 +28,7 @@ export interface ManagerOptions {
 const noticesEveryMs = 1_000;
 const noticesEveryMsMax = 4_000;
 
-/** Returns whether the message cannot be sent, because the person blocked the bot or no longer exists. */
+/** Returns whether the person can never get the message, because they blocked the bot or no longer exist. */
 const cannotBeSent = (error: unknown): boolean =>
   error instanceof ApiError && ['bot_blocked', 'cant_initiate', 'chat_not_found'].includes(error.kind);
 
@@ -53,7 +53,7 @@ export class Manager {
     return found ?? botProfile({ id: this.bot, name: '', username: '', names: {} });
   }
 
-  /** Performs the action of an update. If the action is refused, returns a text for the person. */
+  /** Performs the action that an update asks for. If it is refused, replies with the reason. */
   async #replyTo(turn: Turn, update: UpdateEntry, username: string): Promise<Reply> {
     try {
       if (update.press) return await onPress(turn, update.press.data);
@@ -76,7 +76,7 @@ export class Manager {
     await under('answer')
       .callbacks.answer(this.bot, update.id, answer)
       .catch((error: unknown) => {
-        // Ignores the error. A press that has expired needs no answer.
+        // An expired press needs no answer.
         if (!(error instanceof ApiError) || error.kind !== 'query_too_old') throw error;
       });
   }
@@ -96,8 +96,7 @@ export class Manager {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Tells the person that the action failed because Postgres is unavailable. Without this message, the person would
-      // get no answer.
+      // Without this message, the person would get no answer while Postgres is unavailable.
       return this.#put(
         place,
         update,
@@ -110,11 +109,11 @@ export class Manager {
     await this.#put(place, update, reply);
   }
 
-  /** Handles one update. Handling the same update again repeats no change. Rejects if the update must be retried. */
+  /** Handles one update. If it is handled again, no change is repeated. Rejects if the update must be retried. */
   async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {
-      // Leaves groups, because the bot talks only in direct chats.
+      // The bot talks only in direct chats, so it leaves groups.
       await this.#store.chats
         .putMember(chat, { id: this.bot, is_bot: true }, 'left', {})
         .catch((error: unknown) => {
@@ -125,7 +124,7 @@ export class Manager {
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
     await this.#converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // Only reports a permanent error, because such an error must not block the person's later messages.
+      // Only reports a permanent error, so that it does not block the person's later messages.
       if (!cannotBeSent(error)) this.#onError(error);
     });
   }

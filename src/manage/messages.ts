@@ -1,4 +1,4 @@
-/** Handles a message to the management bot: a command, or an answer to the bot's last question. */
+/** Handles a message to the management bot. It is a command, or an answer to the bot's last question. */
 
 import { descriptionText, nameText, shortDescriptionText } from '../actions/identity_texts.js';
 import { ApiError } from '../errors.js';
@@ -12,10 +12,7 @@ import { nothing, type Talk } from './talk.js';
 import type { TextKey } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/**
- * Handles a message. `text` is null for a message without text. Throws the errors of the operations that the message
- * starts.
- */
+/** Handles a message. `text` is null for a message without text. Throws the errors of the operations that it starts. */
 export async function onMessage(turn: Turn, text: string | null, username: string): Promise<Reply> {
   const command = text === null ? null : readCommand(text, username);
   if (command !== null) return onCommand(turn, command);
@@ -39,7 +36,7 @@ async function onCommand(turn: Turn, name: string): Promise<Reply> {
       return { screen: { key: 'ask_new_name', keyboard: rowsOf(cancelRow(t)) }, next: { at: 'new_name' } };
     default: {
       const page = Object.hasOwn(commands, name) ? commands[name as CommandName] : null;
-      // Every command, even an unknown one, ends the bot's open question.
+      // Any command, even an unknown one, ends the bot's open question.
       if (page === null) return { screen: { key: 'unknown' }, next: nothing };
       return { next: nothing, ...(await listOrPage(turn, page)) };
     }

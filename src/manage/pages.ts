@@ -1,6 +1,6 @@
 /**
- * Builds the pages about a person's bots: the list, and one bot's pages. Every page checks that the person owns the
- * bot.
+ * Builds the pages about a person's bots: the list of bots, and the pages about one bot. Every page checks that the
+ * person owns the bot.
  */
 
 import { type Language, languages, type Texts } from '../rules/identity_texts.js';
@@ -15,7 +15,7 @@ import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;
 const perRow = 2;
-/** The number of usernames to show. More would not fit into a message. */
+/** How many usernames are shown. More would not fit into a message. */
 const writersListed = 50;
 
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
@@ -71,7 +71,7 @@ const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Scre
   keyboard: rowsOf(...rows),
 });
 
-/** Asks for a language. Languages that already have a text get a check mark. */
+/** Asks for a language. Those that already have a text are marked. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
   const set = await textsOf(store, bot, textPages[page]);
   const to = (language: Language | '', name: string) =>
@@ -96,7 +96,7 @@ export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): P
   return what === 'description' ? description : shortDescription;
 }
 
-/** Shows a page of a bot. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Shows a page about a bot. Throws `bot_not_found` or `not_bot_owner`. */
 export async function openPage(turn: Turn, page: PageKey, id: number): Promise<Reply> {
   const { t } = turn;
   const bot = await turn.store.bots.owned(turn.user.id, id);
@@ -167,7 +167,7 @@ async function writersPage(turn: Turn, bot: Bot): Promise<Screen> {
   };
 }
 
-/** Shows the inline mode of a bot, and the buttons that change it. */
+/** Shows whether a bot's inline mode is on, and the buttons that change it. */
 export function inlinePage({ t }: Turn, bot: Bot): Screen {
   const to = (text: string, change: 'on' | 'off' | 'hint' | 'tell' | 'quiet') =>
     button(text, { ask: 'inline', bot: bot.id, change });

@@ -1,7 +1,4 @@
-/**
- * Handles presses of buttons. Does not rely on the data of a button, because every operation checks who owns the bot
- * now.
- */
+/** Handles presses of buttons. A button's data give no rights: every operation checks who owns the bot now. */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
 import {
@@ -25,12 +22,12 @@ export const languageIn = (t: ManageTexts, language: string): string =>
 const tooOld: Reply = { alert: { key: 'old_button' } };
 const expired: Reply = { alert: { key: 'expired' } };
 
-/** Handles a press. Throws the errors of the operations that the press starts. */
+/** Handles a press. Throws the errors of the operations that it starts. */
 export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // Ends the bot's open question, because the person opened a list or another page.
+  // The person has opened a list or another page, which ends the bot's open question.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -62,8 +59,8 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
 }
 
 /**
- * Shows the token in a message. The stored form of the message does not contain the token. The operation checks the
- * owner and writes the audit log.
+ * Shows the bot's token in a message. The stored message does not contain it. The operation checks the owner and writes
+ * to the audit log.
  */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
@@ -137,9 +134,9 @@ async function setInline(turn: Turn, { bot: id, change }: Extract<Press, { ask: 
 }
 
 /**
- * Offers or transfers a bot. The button contains the recipient's id, because the username may move to another person.
- * Only the operation checks the owner. A check here would fail when the press is handled again after a successful
- * transfer.
+ * Transfers a bot, or offers the transfer. The button contains the recipient's id, because the username may move to
+ * another person. Only the operation checks the owner. A check here would fail if a successful press were handled
+ * again, because the owner has then changed.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
@@ -150,7 +147,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
-/** The operation checks whether the bot is still offered to this person. */
+/** Only the operation checks whether the bot is still offered to this person. */
 async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
   const { user, store, under } = turn;
   const values = { username: (await store.bots.find(id))?.username ?? String(id) };
@@ -161,7 +158,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // If the bot no longer exists, an earlier attempt has handled this press and deleted the bot. The id is then shown.
+  // If the bot no longer exists, an earlier attempt to handle this press has deleted it. Its id is shown instead.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

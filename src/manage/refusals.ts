@@ -1,7 +1,4 @@
-/**
- * Holds the texts for refused operations in the person's language. These texts replace the English texts of
- * `errors.ts`.
- */
+/** The texts for refused operations in the person's language. They replace the English texts in `errors.ts`. */
 import type { ErrorName } from '../errors.js';
 import type { TextKey } from './texts.js';
 

@@ -1,6 +1,6 @@
 /**
- * Defines the state of a person's conversation with the management bot. The state determines the meaning of the next
- * message that is not a command.
+ * The state of a person's conversation with the management bot. It determines what the person's next message means,
+ * unless that is a command.
  */
 import type { Language } from '../rules/identity_texts.js';
 
@@ -10,7 +10,7 @@ export type Talk =
   | { readonly at: 'nothing' }
   | { readonly at: 'new_name' }
   | { readonly at: 'new_username'; readonly name: string }
-  /** `language` is '' for the default */
+  /** `language` is '' for the default. */
   | { readonly at: 'text'; readonly bot: number; readonly what: TextKind; readonly language: Language | '' }
   | { readonly at: 'writers' | 'placeholder'; readonly bot: number }
   | { readonly at: 'transfer'; readonly bot: number };

@@ -1,4 +1,4 @@
-/** Loads the texts of the management bot in the seven languages of the interface (§2), one file per language. */
+/** Loads the management bot's texts in the seven languages of the interface (§2). Each language has a file. */
 import { type Language, languages } from '../rules/identity_texts.js';
 import en from './texts/en.json' with { type: 'json' };
 import hy from './texts/hy.json' with { type: 'json' };
@@ -9,7 +9,7 @@ import tt from './texts/tt.json' with { type: 'json' };
 import uz from './texts/uz.json' with { type: 'json' };
 
 export type TextKey = keyof typeof en;
-/** Holds the texts of a language. A missing text is a compile error. */
+/** The texts in one language. A missing text is a compile error. */
 export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
@@ -25,7 +25,8 @@ export const languageNames: Readonly<Record<Language, string>> = {
 };
 
 /**
- * Returns the supported language for a profile's language code (`ru`, `ru-RU`). Returns English for all other codes.
+ * Returns the supported language for a profile's language code, for example `ru` or `ru-RU`. English for any other
+ * code.
  */
 export function languageOf(code: string | null | undefined): Language {
   const [own] = (code ?? '').toLowerCase().split(/[-_]/);
@@ -36,7 +37,7 @@ export const textsFor = (code: string | null | undefined): ManageTexts => texts[
 
 export type Values = Readonly<Record<string, string>>;
 
-/** Replaces each `{name}` with its value. Does not replace placeholders inside a value. */
+/** Replaces each `{name}` with its value. Placeholders inside a value are not replaced. */
 export function fill(text: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

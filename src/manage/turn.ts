@@ -1,7 +1,7 @@
 /**
- * Handles one update of the management bot: finds the sender, makes changes and replies. Each change derives its
- * request id from the update and the step's name. If the update is handled again, its changes and messages are
- * therefore not repeated (law 4).
+ * Handles one update of the management bot: finds the sender, makes changes and replies. Each change gets a request id
+ * made from the update and the step's name. If the update is handled again, its changes and messages are thus not
+ * repeated (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -17,7 +17,10 @@ export interface Screen extends Said {
 }
 
 export interface Reply {
-  /** Replaces the message whose button was pressed. If no button was pressed, sends a new message. */
+  /**
+   * The content of the reply. It replaces the message whose button was pressed. Without a press, it is sent as a new
+   * message.
+   */
   readonly screen?: Screen | undefined;
   readonly also?: Screen | undefined;
   readonly alert?: Said | undefined;
@@ -27,12 +30,12 @@ export interface Reply {
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** The current Unix time in seconds, by the clock of Redis or of the node. */
+  /** The current Unix time in seconds, according to the clock of Redis or of this node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store. Use it only for reads, and call `under` for changes. */
+  /** The store for reads. Changes use `under` instead. */
   readonly store: Store;
-  /** Returns the store for one change of this update. The same step always has the same request id. */
+  /** Returns the store for one change. The same step of the same update always gets the same request id. */
   under(step: string): Store;
 }
 
@@ -54,7 +57,10 @@ export async function say({ bot, chat, t, under }: Place, step: string, screen: 
   await under(step).messages.send(chat, sender(bot), message);
 }
 
-/** Replaces a message with a screen. Sends a new message if the old one cannot be edited or was edited a moment ago. */
+/**
+ * Replaces a message with a screen. Sends the screen as a new message if the old one cannot be edited or was edited a
+ * moment ago.
+ */
 export async function show(place: Place, messageId: number, screen: Screen): Promise<void> {
   const { bot, chat, t, under } = place;
   const content = contentOf(t, screen);

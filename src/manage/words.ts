@@ -1,6 +1,6 @@
 /**
- * Builds messages of the management bot. A stored message never contains a bot's token. In place of the token, the
- * message has a marked range that names the bot.
+ * Builds the management bot's messages. A stored message never contains a bot's token, but a marked range that names
+ * the bot.
  */
 
 import { formatText } from '../rules/entities/format.js';
@@ -8,7 +8,7 @@ import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey, Values } from './texts.js';
 
-/** `{token}` stands for the valid token of the bot `tokenOf`. */
+/** A text in which `{token}` stands for the current token of the bot `tokenOf`. */
 export interface Said {
   readonly key: TextKey;
   readonly values?: Values | undefined;

@@ -16,7 +16,7 @@ const nothing = Object.fromEntries(permissionNames.map((name) => [name, false]))
 
 const notPermitted = { can_edit_messages: false, can_delete_messages: false };
 
-/** Typed client libraries require these fields in every chat. Petrel does not support the features behind them. */
+/** Typed client libraries require these fields in every chat. Petrel lacks the features behind them. */
 const unused = {
   accepted_gift_types: {
     unlimited_gifts: false,

@@ -9,7 +9,7 @@ import { botChatMember } from '../../wire/results.js';
 import { chatId, integer } from '../../wire/schema.js';
 
 /**
- * Returns the status and rights of a user in a chat of the bot. A user who was never a member has the status `left`.
+ * Returns a user's status and rights in one of the bot's chats. A user who was never a member has the status `left`.
  */
 export const getChatMember = defineMethod({
   name: 'getChatMember',

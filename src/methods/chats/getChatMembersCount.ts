@@ -1,7 +1,7 @@
 import type { Method } from '../../server/method.js';
 import { getChatMemberCount } from './getChatMemberCount.js';
 
-/** Offers getChatMemberCount under its former name, which Telegraf still calls. */
+/** The former name of getChatMemberCount, which Telegraf still calls. */
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',

@@ -3,7 +3,7 @@ import { botSender, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
 import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Pins a message in place of the message that was pinned before (interface §3, §5.11; behaviour §5). */
+/** Pins a message and unpins the previously pinned one (interface §3, §5.11; behaviour §5). */
 export const pinChatMessage = defineMethod({
   name: 'pinChatMessage',
   effect: 'grow',

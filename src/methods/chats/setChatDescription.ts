@@ -7,7 +7,7 @@ import { isDirect } from '../../store/core/keys.js';
 import { done } from '../../wire/results.js';
 import { chatId, optional } from '../../wire/schema.js';
 
-/** Sets the description of a chat. An empty or absent `description` removes the text. */
+/** Sets the description of a chat. An empty or absent `description` removes it. */
 export const setChatDescription = defineMethod({
   name: 'setChatDescription',
   effect: 'configure',

@@ -18,7 +18,7 @@ const menuButton = json(
   ),
 );
 
-/** Sets the menu button. Checks the button before the chat, as in the reference server. */
+/** Sets the menu button. Checks the button before it looks up the chat, as the reference server does. */
 export const setChatMenuButton = defineMethod({
   name: 'setChatMenuButton',
   effect: 'configure',

@@ -16,7 +16,7 @@ function uploadOf({ uploads }: MethodContext, given: string | undefined) {
   return uploads.get(given.slice(attached.length)) ?? fail('photo_not_uploaded');
 }
 
-/** Crops the photo to a circle and stores it as WebP. */
+/** Sets the photo of a chat. It is cropped to a circle and stored as WebP. */
 export const setChatPhoto = defineMethod({
   name: 'setChatPhoto',
   effect: 'configure',

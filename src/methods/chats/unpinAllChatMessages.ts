@@ -3,7 +3,7 @@ import { botSender, chatErrors, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Unpins all messages. Succeeds for a chat without a pinned message (behaviour §5). */
+/** Unpins all messages. Also succeeds if the chat has no pinned message (behaviour §5). */
 export const unpinAllChatMessages = defineMethod({
   name: 'unpinAllChatMessages',
   effect: 'change',

@@ -23,8 +23,8 @@ const content = {
 };
 
 /**
- * Replaces the caption of a message and keeps the media (interface §4.3). Without `caption`, removes the caption.
- * Without `reply_markup`, removes the keyboard, like `editMessageText`.
+ * Replaces a message's caption and keeps its media (interface §4.3). Without `caption`, removes the caption. Without
+ * `reply_markup`, removes the keyboard, as `editMessageText` does.
  */
 export const editMessageCaption = defineMethod({
   name: 'editMessageCaption',

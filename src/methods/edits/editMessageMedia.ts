@@ -23,8 +23,8 @@ const content = {
 };
 
 /**
- * Replaces the media and caption with media of any kind (interface §4.3.5). Without `reply_markup`, removes the
- * keyboard.
+ * Replaces a message's media and caption. The new media may be of any kind (interface §4.3.5). Without `reply_markup`,
+ * removes the keyboard.
  */
 export const editMessageMedia = defineMethod({
   name: 'editMessageMedia',
@@ -52,7 +52,7 @@ export const editMessageMedia = defineMethod({
     'inline_message_invalid',
   ],
   result: editedMessage,
-  // Nothing can be uploaded here, as in the reference server. The media are a URL or a `file_id`.
+  // The media must be a URL or a `file_id`, because an inline message accepts no upload, as in the reference server.
   ofInline: editsInline(content, async (context, { media, reply_markup }, writer) => {
     const markup = keyboard(reply_markup);
     const words = await captionContent(context.store, writer, media);

@@ -6,7 +6,10 @@ import { viewMessage } from '../../view/messages.js';
 import { editedMessage } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Replaces the inline keyboard and keeps the text (interface §4.3). Without `reply_markup`, removes the keyboard. */
+/**
+ * Replaces a message's inline keyboard and keeps its text (interface §4.3). Without `reply_markup`, removes the
+ * keyboard.
+ */
 export const editMessageReplyMarkup = defineMethod({
   name: 'editMessageReplyMarkup',
   effect: 'grow',

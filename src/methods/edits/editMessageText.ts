@@ -35,8 +35,8 @@ const content = {
 };
 
 /**
- * Replaces the text of a message (interface §4.3). With `coalesce`, an edit that comes too early is accepted and becomes
- * pending (behaviour §7).
+ * Replaces the text of a message (interface §4.3). With `coalesce`, an edit that comes too early is accepted and made
+ * later (behaviour §7).
  */
 export const editMessageText = defineMethod({
   name: 'editMessageText',

@@ -6,7 +6,7 @@ import { viewMessage } from '../../view/messages.js';
 import { editedMessage } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Ends a live location before its period ends. Without `reply_markup`, removes the keyboard. */
+/** Ends a live location early. Without `reply_markup`, removes the keyboard. */
 export const stopMessageLiveLocation = defineMethod({
   name: 'stopMessageLiveLocation',
   effect: 'grow',

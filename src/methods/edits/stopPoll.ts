@@ -6,7 +6,7 @@ import { defineMethod } from '../../server/method.js';
 import { packMarkup } from '../../store/core/codec.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Closes a poll. Without `reply_markup`, removes the keyboard of its message. */
+/** Closes a poll. Without `reply_markup`, removes the message's keyboard. */
 export const stopPoll = defineMethod({
   name: 'stopPoll',
   effect: 'change',

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
 
 /**
- * Changes nothing. On other servers, a bot calls this method before it moves to another server, and the bot's instance
- * then ends. In Petrel every node serves every bot, so the token, the queue, polls and the webhook continue to work
- * (behaviour §4).
+ * Does nothing. Elsewhere, a bot calls this method before it moves to another server, and the bot's instance then ends.
+ * In Petrel every node serves every bot, so the token, the queue, polls and the webhook keep working (behaviour §4).
  */
 export const close = defineMethod({
   name: 'close',

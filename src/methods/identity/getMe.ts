@@ -1,7 +1,7 @@
 import { defineMethod, type Method, Prepared } from '../../server/method.js';
 import { botIdentity } from '../../wire/results.js';
 
-/** Returns the bot's identity (interface §2, behaviour §2). Answers from memory, without a call to Redis. */
+/** Returns the bot's identity from memory, without a call to Redis (interface §2, behaviour §2). */
 export const getMe: Method = defineMethod({
   name: 'getMe',
   effect: 'read',

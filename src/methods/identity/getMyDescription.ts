@@ -4,7 +4,10 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botDescription } from '../../wire/results.js';
 
-/** Returns the description in a language. If there is none, returns the default description or '' (behaviour §2). */
+/**
+ * Returns the description in the given language. If it is missing, returns the default description or '' (behaviour
+ * §2).
+ */
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',
   effect: 'read',

@@ -5,8 +5,8 @@ import { defineMethod } from '../../server/method.js';
 import { botName } from '../../wire/results.js';
 
 /**
- * Returns the name in a language. If there is none, returns the default name or the name given at creation (interface
- * §4.3). Answers from memory.
+ * Returns the name in the given language from memory. If it is missing, returns the default name or the name given at
+ * creation (interface §4.3).
  */
 export const getMyName = defineMethod({
   name: 'getMyName',

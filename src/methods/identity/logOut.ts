@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
 
 /**
- * Changes nothing. The token stays valid and updates continue (behaviour §4). With a hosted service, this method ends a
- * bot's session before the bot moves to a self-hosted server. Petrel has no other server to move to.
+ * Does nothing. The token stays valid and updates continue (behaviour §4). In a hosted service, this method ends a
+ * bot's session before the bot moves to a self-hosted server. With Petrel there is no other server to move to.
  */
 export const logOut = defineMethod({
   name: 'logOut',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { languageCode, nameText } from '../../actions/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Sets the bot's name. After the answer no node returns the old name (interface §4.3, §8). */
+/** Sets the bot's name. After the answer, no node returns the old name any more (interface §4.3, §8). */
 export const setMyName = defineMethod({
   name: 'setMyName',
   effect: 'configure',

@@ -16,7 +16,7 @@ const button = optional(
   ),
 ).describe('Button above the results that starts the bot with `start_parameter`');
 
-/** Returns the button above the results. Error: `inline_button_invalid`. */
+/** Returns the button above the results. Throws `inline_button_invalid`. */
 function buttonOf(given: z.output<typeof button>) {
   if (given === undefined) return {};
   const { text: label, start_parameter } = given;

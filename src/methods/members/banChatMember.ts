@@ -4,9 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/**
- * Bans a person, so that the person can no longer join. Only members who may restrict members can add the person again.
- */
+/** Bans a person, who can then no longer join. Only members who may restrict members can add the person again. */
 export const banChatMember = defineMethod({
   name: 'banChatMember',
   effect: 'configure',

@@ -1,7 +1,7 @@
 import type { Method } from '../../server/method.js';
 import { banChatMember } from './banChatMember.js';
 
-/** Offers banChatMember under its former name. */
+/** The former name of banChatMember. */
 export const kickChatMember: Method = {
   ...banChatMember,
   name: 'kickChatMember',

@@ -9,8 +9,8 @@ const right = optional(boolean);
 const noFeature = right.describe('Has no effect, because Petrel does not have this feature');
 
 /**
- * Sets the rights of an administrator. A call without any right and without `can_manage_chat` demotes an administrator
- * to an ordinary member.
+ * Sets an administrator's rights. Without any right and without `can_manage_chat`, the administrator becomes an
+ * ordinary member.
  */
 export const promoteChatMember = defineMethod({
   name: 'promoteChatMember',

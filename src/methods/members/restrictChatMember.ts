@@ -23,7 +23,7 @@ const formerParams = {
 };
 
 /**
- * Returns the permissions that older libraries send as parameters. If all these permissions are granted, polls are
+ * Returns the permissions that older libraries send as separate parameters. If all of them are granted, polls are
  * permitted too, because such a call lifted a restriction before polls existed.
  */
 function formerPermissions(
@@ -67,7 +67,10 @@ export const restrictChatMember = defineMethod({
   },
 });
 
-/** Adds those permissions that older libraries do not send. */
+/**
+ * A call that grants all of these permissions lifts all restrictions. It thus also restores the permissions that older
+ * libraries do not send.
+ */
 const liftable = new Set(
   permissionNames.filter((name) => name.startsWith('can_send_') || name === 'can_add_web_page_previews'),
 );

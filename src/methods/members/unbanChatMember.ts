@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/** Ends a ban. Without `only_if_banned`, also removes a current member. The member may return. */
+/** Ends a ban. Without `only_if_banned`, also removes a current member. They may return in both cases. */
 export const unbanChatMember = defineMethod({
   name: 'unbanChatMember',
   effect: 'configure',

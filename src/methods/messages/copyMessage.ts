@@ -25,9 +25,8 @@ import { messageReference } from '../../wire/results.js';
 import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
 /**
- * Sends a copy of a message as the bot's own message (interface §4.3, behaviour §6). For media, `caption` replaces the
- * caption. An empty `caption` removes the caption. For texts, `caption` has no effect. A given keyboard replaces the
- * original keyboard.
+ * Sends a copy of a message as the bot's own message (interface §4.3, behaviour §6). `caption` replaces the caption of
+ * media, and an empty one removes it. It has no effect on texts. A given keyboard replaces the original one.
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
@@ -65,8 +64,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? {} : markupOf(p.reply_markup);
-    // Sends a batch of one message, because this call returns only the id. A single send would also store the record of
-    // the message under the idempotency key for a day.
+    // Sends a batch of one message, because this call returns only the id. A single send would also store the message's
+    // record under the idempotency key for a day.
     const make = async () => {
       const [found] = await readSources({ bot, store }, 'copy', p, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');

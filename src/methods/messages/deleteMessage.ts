@@ -4,8 +4,8 @@ import { defineMethod } from '../../server/method.js';
 import { chatId, messageId } from '../../wire/schema.js';
 
 /**
- * Deletes a message up to 48 hours old. In a direct chat the bot may delete any message. In other chats it may delete
- * its own messages, or any message if it has the right to delete.
+ * Deletes a message that is at most 48 hours old. In a direct chat, the bot may delete any message. In other chats, it
+ * may delete its own messages, or any message if it has the right to delete.
  */
 export const deleteMessage = defineMethod({
   name: 'deleteMessage',

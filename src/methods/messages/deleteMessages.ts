@@ -4,8 +4,8 @@ import { defineMethod } from '../../server/method.js';
 import { chatId, messageIds } from '../../wire/schema.js';
 
 /**
- * Deletes up to 100 messages in one script. Skips missing messages. Deletes nothing if the bot is not allowed to
- * delete one of them.
+ * Deletes up to 100 messages in one script. Skips missing messages. Deletes nothing if the bot may not delete one of
+ * them.
  */
 export const deleteMessages = defineMethod({
   name: 'deleteMessages',

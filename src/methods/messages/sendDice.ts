@@ -7,12 +7,12 @@ import { answer, optional, text } from '../../wire/schema.js';
 
 const invalid = { error: answer('emoji_invalid') };
 
-/** Parses the emoji of a die. Ignores a variation selector (U+FE0F). */
+/** Parses a die's emoji. Ignores a variation selector (U+FE0F). */
 const diceEmoji = text
   .transform((given) => given.replaceAll('\ufe0f', ''))
   .pipe(z.enum(Object.keys(diceValues) as DiceEmoji[], invalid));
 
-/** Sends an emoji with a random value. Refuses an invalid emoji before the value is chosen. */
+/** Sends an emoji with a random value. An invalid emoji is refused before the value is chosen. */
 export const sendDice = defineMethod({
   name: 'sendDice',
   effect: 'grow',

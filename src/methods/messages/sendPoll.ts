@@ -43,7 +43,7 @@ const option = z.union(
 const { poll_open_s_min: openMin, poll_open_s_max: openMax } = limits;
 const openPeriod = `an integer from ${openMin} to ${openMax}`;
 
-/** Defines a flag of the Bot API for which Petrel supports only the value false. */
+/** Defines a Bot API flag that Petrel supports only with the value false. */
 const off = (what: string) =>
   optional(boolean.refine((given) => !given, { error: `false: ${what}` })).describe(`Not supported: ${what}`);
 
@@ -97,8 +97,8 @@ const params = z.object({
 type Params = z.infer<typeof params>;
 
 /**
- * Returns the time at which the poll closes. `now` is the Unix time in seconds. Error: `parameter_wrong` if the end is
- * too early, too late, or set by both parameters.
+ * Returns when the poll closes. `now` is the Unix time in seconds. Throws `parameter_wrong` if that is too early, too
+ * late, or given by both parameters.
  */
 function endOf(
   { open_period, close_date }: Params,
@@ -115,7 +115,7 @@ function endOf(
   return { close_date };
 }
 
-/** Returns the correct options. Error: `poll_correct_option_wrong`. */
+/** Returns the correct options. Throws `poll_correct_option_wrong`. */
 function correctOf(p: Params, count: number): number[] {
   const correct = p.correct_option_ids ?? (p.correct_option_id === undefined ? [] : [p.correct_option_id]);
   const wrong = correct.some((id, i) => id < 0 || id >= count || (i > 0 && id <= (correct[i - 1] as number)));
@@ -123,7 +123,7 @@ function correctOf(p: Params, count: number): number[] {
   return wrong || many || correct.length === 0 ? fail('poll_correct_option_wrong') : correct;
 }
 
-/** Builds the draft of the poll. The checks run in the order of the reference server. */
+/** Builds the poll to send. The checks have the same order as in the reference server. */
 function draftOf(bot: number, p: Params, now: number): PollDraft {
   const question = pollQuestion({
     text: p.question ?? '',

@@ -7,7 +7,10 @@ import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 import { optional } from '../../wire/schema.js';
 
-/** A sticker has no caption. The `file_id` of a sticker in a set contains its emoji and the name of the set. */
+/**
+ * Sends a sticker, which has no caption. The `file_id` of a sticker in a set contains its emoji and the name of the
+ * set.
+ */
 export const sendSticker = defineMethod({
   name: 'sendSticker',
   effect: 'grow',

@@ -8,7 +8,7 @@ import { message } from '../../wire/results.js';
 const bytes = limits.video_note_bytes_max;
 const side = limits.video_note_side_px_max;
 
-/** A video note has no caption. */
+/** Sends a video note, which has no caption. */
 export const sendVideoNote = defineMethod({
   name: 'sendVideoNote',
   effect: 'grow',

@@ -14,7 +14,7 @@ import type { PostState } from '../../store/posts/posts.js';
 import { post } from '../../wire/post_results.js';
 import { replyMarkup } from '../../wire/schema.js';
 
-/** Edits a post under the rules and limits of message edits (behaviour §7, §8). */
+/** Edits a post. The rules and limits of message edits apply (behaviour §7, §8). */
 export const editPost = defineMethod({
   name: 'editPost',
   effect: 'grow',
@@ -52,7 +52,7 @@ export const editPost = defineMethod({
       ? await edit(async () => ({ what: 'markup' }))
       : await withPostContent(context, null, p, edit);
     state ??= await find().catch((error) => {
-      // Handles a post that was deleted after an earlier attempt of this call had edited it.
+      // An earlier attempt of this call edited the post, which was deleted afterwards.
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
       return { post, chat: edited.chat, messageId: edited.id, version: 0, reactions: [], own: [] };
     });

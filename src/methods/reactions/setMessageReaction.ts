@@ -3,9 +3,7 @@ import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/**
- * Always fails, because bots cannot react (interface §1). The method exists so that libraries get an explicit error.
- */
+/** Always fails, because bots cannot react (interface §1). The method exists so that libraries get a clear error. */
 export const setMessageReaction = defineMethod({
   name: 'setMessageReaction',
   effect: 'change',

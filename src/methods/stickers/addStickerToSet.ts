@@ -11,7 +11,7 @@ import {
 import { defineMethod } from '../../server/method.js';
 import type { SetSticker } from '../../store/bots/sticker_sets.js';
 
-/** Adds a sticker at the end of a set of this bot. */
+/** Adds a sticker to the end of one of this bot's sets. */
 export const addStickerToSet = defineMethod({
   name: 'addStickerToSet',
   effect: 'configure',

@@ -12,7 +12,7 @@ import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { answer, boolean, optional, text } from '../../wire/schema.js';
 
-/** Creates a set. Only this bot can change it (behaviour §4). */
+/** Creates a set that only this bot can change (behaviour §4). */
 export const createNewStickerSet = defineMethod({
   name: 'createNewStickerSet',
   effect: 'configure',
@@ -49,7 +49,7 @@ export const createNewStickerSet = defineMethod({
       async check() {
         checkSetName(bot, name);
         await checkStickerUser(store, bot, user_id);
-        // Refuses one upload for several stickers, because the upload would be stored several times.
+        // An upload that several stickers use would be stored several times.
         if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
         await store.stickerSets.checkNew(bot.id, name);
       },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { placeOfSticker, stickerId, stickerOfSetErrors } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Removes a sticker from its set. Messages still show the sticker. */
+/** Removes a sticker from its set. Messages with the sticker still show it. */
 export const deleteStickerFromSet = defineMethod({
   name: 'deleteStickerFromSet',
   effect: 'configure',

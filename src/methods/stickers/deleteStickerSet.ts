@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { setErrors, setName } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Deletes a set of this bot. Messages still show its stickers. */
+/** Deletes one of this bot's sets. Messages with its stickers still show them. */
 export const deleteStickerSet = defineMethod({
   name: 'deleteStickerSet',
   effect: 'configure',

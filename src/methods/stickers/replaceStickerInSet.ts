@@ -13,7 +13,7 @@ import {
 import { defineMethod } from '../../server/method.js';
 import type { SetSticker } from '../../store/bots/sticker_sets.js';
 
-/** Puts a new sticker in the place of another sticker. */
+/** Replaces a sticker with a new one at the same position. */
 export const replaceStickerInSet = defineMethod({
   name: 'replaceStickerInSet',
   effect: 'configure',

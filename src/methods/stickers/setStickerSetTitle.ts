@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { setErrors, setName, setTitle } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Changes the title of a set of this bot. */
+/** Changes the title of one of this bot's sets. */
 export const setStickerSetTitle = defineMethod({
   name: 'setStickerSetTitle',
   effect: 'configure',

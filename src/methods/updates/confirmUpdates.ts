@@ -4,8 +4,8 @@ import { defineMethod } from '../../server/method.js';
 import { integer, optional } from '../../wire/schema.js';
 
 /**
- * Confirms updates that the bot got from a stream (behaviour §9). Works like the `offset` of a poll: the call counts
- * against the bot's polling limit and changes only the queue.
+ * Confirms updates that the bot got from `streamUpdates` (behaviour §9). Works like the `offset` of `getUpdates`: the
+ * call counts against the bot's polling limit and changes only the queue.
  */
 export const confirmUpdates = defineMethod({
   name: 'confirmUpdates',

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/** Ends webhook mode (interface §6). Drops pending updates if requested. Otherwise the updates wait for getUpdates. */
+/** Ends webhook mode (interface §6). Pending updates are dropped if requested. Otherwise they wait for getUpdates. */
 export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
   effect: 'configure',

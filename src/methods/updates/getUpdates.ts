@@ -41,7 +41,7 @@ export const getUpdates = defineMethod({
       consumer: consumerOf(p),
       onGone,
     });
-    // Loads the bot again, because the bot may have been renamed while the poll waited.
+    // The bot may have been renamed while the poll waited.
     const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;

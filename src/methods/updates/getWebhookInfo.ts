@@ -3,7 +3,7 @@ import { webhookState } from '../../actions/webhooks.js';
 import { defineMethod } from '../../server/method.js';
 import { webhookInfo } from '../../wire/results.js';
 
-/** Returns the state of update delivery (interface §2). The URL is empty while the bot polls. */
+/** Returns the state of the bot's webhook (interface §2). The URL is empty while the bot polls. */
 export const getWebhookInfo = defineMethod({
   name: 'getWebhookInfo',
   effect: 'read',

@@ -3,7 +3,7 @@ import { webhookRouteStates } from '../../actions/webhooks.js';
 import { defineMethod } from '../../server/method.js';
 import { webhookRoute } from '../../wire/results.js';
 
-/** Returns the webhook routes of the bot in order (behaviour §10). */
+/** Returns the bot's webhook routes in their order (behaviour §10). */
 export const getWebhookRoutes = defineMethod({
   name: 'getWebhookRoutes',
   effect: 'read',

@@ -6,7 +6,7 @@ import { Described, defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { allowedUpdates, boolean, optional, text } from '../../wire/schema.js';
 
-/** Registers a webhook URL (interface §6). Checks everything before it changes anything. */
+/** Sets the webhook (interface §6). Checks everything before it changes anything. */
 export const setWebhook = defineMethod({
   name: 'setWebhook',
   effect: 'configure',

@@ -42,7 +42,7 @@ const commands = json(
   z.array(command, badCommands).min(1, badCommands).max(limits.route_commands_max, badCommands),
 );
 
-/** Removes the leading slashes and repeated commands. */
+/** Removes leading slashes and duplicates. */
 const namesOf = (commands: readonly string[]): string[] => [
   ...new Set(commands.map((command) => command.replace(/^\//, ''))),
 ];
@@ -52,9 +52,7 @@ const within = (max: number, kind: 'route_percent_invalid' | 'route_position_inv
   return integer(answer(kind)).pipe(z.number().min(1, bad).max(max, bad));
 };
 
-/**
- * Converts chat ids to texts and sorts them, as the keys require. A positive id is the direct chat with this person.
- */
+/** Converts chat ids to sorted texts, which the keys require. A positive id is the direct chat with that person. */
 const textsOf = (bot: number, ids: readonly number[]): string[] =>
   [...new Set(ids.map((id) => chatText(id > 0 ? directChat(bot, id) : sharedChat(id))))].sort();
 

@@ -12,12 +12,12 @@ import { viewUpdate } from '../../view/updates.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 import { updateEvents } from '../../wire/stream_results.js';
 
-/** Returns the update id in `Last-Event-ID`, or 0 if it is not an id of this stream. */
+/** Returns the update id in `Last-Event-ID`, or 0 if it is not the id of an update. */
 const lastSeenIn = (header: string): number => (/^[0-9]{1,15}$/.test(header) ? Number(header) : 0);
 
 /**
- * Streams updates as server-sent events: a poll that does not end (behaviour §9). Before the stream starts, an error of
- * the poll is the answer. Afterwards, the error is the last event of the stream.
+ * Streams updates as server-sent events, like a poll that does not end (behaviour §9). An error is the ordinary answer
+ * before the stream starts, and the last event of the stream afterwards.
  */
 export const streamUpdates = defineMethod({
   name: 'streamUpdates',
