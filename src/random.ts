@@ -1,11 +1,11 @@
 /**
- * Provides random numbers. Components get a `Random` as an option, and use `systemRandom` by default. Only this file
- * calls random number generators (decision 0056).
+ * Provides random numbers. Components get a `Random` as an option, by default `systemRandom`. Only this file calls
+ * random number generators (decision 0056).
  */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 export interface Random {
-  /** Returns a number from 0 to below 1, for jitter and samples. An attacker can predict the number. */
+  /** Returns a number from 0 to below 1, for jitter and samples. Attackers can predict it. */
   number(): number;
 
   /** Returns `count` unpredictable bytes. */

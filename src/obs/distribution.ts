@@ -1,10 +1,10 @@
 /**
- * Collects durations in histograms. A histogram is a single array without labels or objects, so it is cheap enough for
+ * Collects durations in histograms. A histogram is a single array without labels or objects, so that it can be used for
  * every request.
  */
 
 /**
- * The upper bounds of buckets in seconds. They range from a call answered from memory to the deadline of a webhook
+ * The upper bounds of the buckets in seconds, from a call answered from memory up to the deadline of a webhook
  * receiver.
  */
 export const durationBounds = [
@@ -14,14 +14,11 @@ export const durationBounds = [
 const boundsMs = durationBounds.map((seconds) => seconds * 1_000);
 
 export class Distribution {
-  /** The count of each bucket. The counts are not cumulative. The last bucket has no upper bound. */
+  /** The counts of the buckets, which are not cumulative. The last bucket has no upper bound. */
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 
-  /**
-   * Adds a duration in ms that counts as `weight` durations. Searches from the shortest bucket, because most durations
-   * are short.
-   */
+  /** Adds `weight` durations of `ms` each. Looks at the shortest bucket first, because most durations are short. */
   observe(ms: number, weight = 1): void {
     let bucket = 0;
     while (bucket < boundsMs.length && ms > (boundsMs[bucket] as number)) bucket++;
@@ -43,7 +40,7 @@ export class Distributions {
   }
 }
 
-/** Counts each pair of names. Both names must come from fixed sets. */
+/** Counts pairs of names. Both names must come from fixed sets. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 

@@ -1,11 +1,11 @@
-/** Writes structured logs to standard output, one JSON object per line. Masks everything that looks like a token. */
+/** Writes structured logs to stdout, one JSON object per line. Masks everything that looks like a token. */
 import { type Logger, pino } from 'pino';
 import { maskTokens } from '../rules/token.js';
 import { systemTime, type Timer } from '../time.js';
 
 export type { Logger };
 
-/** All loggers of a process share this destination, so that lines never interleave. */
+/** All loggers of a process write here, so that their lines never interleave. */
 let output: ReturnType<typeof pino.destination> | undefined;
 function open() {
   output ??= pino.destination({ fd: 1, sync: true });
@@ -18,19 +18,19 @@ export function createLog(level: string, role: string): Logger {
       level,
       base: { role, pid: process.pid },
       redact: { paths: ['*.token', 'token', 'authorization', '*.authorization'], censor: '[redacted]' },
-      // Masks tokens, because paths of calls contain tokens and errors of libraries may contain paths.
+      // Masks tokens. Paths of calls contain tokens, and errors of libraries may contain paths.
       hooks: { streamWrite: maskTokens },
     },
     open(),
   );
 }
 
-/** The access log contains neither path nor headers. */
+/** A line of the access log. It contains neither path nor headers. */
 export interface Access {
-  /** This id also appears in other log lines and in the response header `X-Request-Id`. */
+  /** The request id, which is also in other log lines and in the response header `X-Request-Id`. */
   readonly request: string;
   readonly verb: string;
-  /** The name of the method, the path pattern of the endpoint, or `unknown`. */
+  /** The method's name, the endpoint's path pattern, or `unknown`. */
   readonly call: string;
   /** The HTTP status. 0 means that the client disconnected before the answer. */
   readonly status: number;
@@ -45,8 +45,8 @@ const flushMs = 100;
 const waitingMax = 256;
 
 /**
- * Creates a log with one line per request. Collects the lines of a moment into one write, because each write is
- * expensive.
+ * Creates a log with one line per request. Lines that arrive within a short time are written together, because each
+ * write is expensive.
  */
 export function createAccessLog(role: string, time = systemTime) {
   let waiting: string[] = [];

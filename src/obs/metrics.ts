@@ -1,7 +1,7 @@
 /**
- * Defines the Prometheus metrics of one process. Labels have a fixed set of values. Frequent events are counted as
- * plain numbers where they happen. These numbers are collected when the metrics are read. A lookup of labels for each
- * event would cost more than a short call.
+ * Defines a process's Prometheus metrics. Labels have fixed sets of values. Frequent events are counted in plain
+ * numbers, which are read only when the metrics are. Looking up labels for each event would cost more than a short
+ * call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';
@@ -17,8 +17,8 @@ interface Named {
 type Values = number | Rows<number>;
 
 /**
- * Defines a metric whose value is requested each time that the metrics are read. The reader waits for `read`, so a
- * returned promise must settle within seconds.
+ * A metric whose value is read whenever the metrics are read. The reader waits for `read`, so a promise must settle
+ * within seconds.
  */
 export type Figure = Named &
   (
@@ -27,8 +27,8 @@ export type Figure = Named &
   );
 
 /**
- * Creates metrics with a single value. A metric is a counter if its name ends in `_total`, and a gauge otherwise.
- * `read` returns all values.
+ * Creates metrics that have a single value each. A metric whose name ends in `_total` is a counter, and any other is a
+ * gauge. `read` returns all values.
  */
 export const figuresOf = <N extends string>(
   helps: Readonly<Record<N, string>>,
@@ -84,7 +84,7 @@ async function samplesOf(figure: Figure): Promise<readonly Sample[]> {
 
 export function createMetrics(info: BuildInfo) {
   const registry = new Registry();
-  // The precision in ms. The default of 10 ms would wake an idle process a hundred times a second.
+  // The precision in ms. With the default of 10 ms, an idle process would wake up a hundred times a second.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   new Gauge({
     name: 'petrel_build_info',
@@ -104,8 +104,7 @@ export function createMetrics(info: BuildInfo) {
     contentType: registry.contentType as string,
     register(figure: Figure) {
       const { name, help, kind } = figure;
-      // Implements the interface that a registry needs. The library's own metrics store a value per set of labels. This
-      // metric does not store a value.
+      // Implements the registry's interface. Unlike the library's own metrics, this one stores no values.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),

@@ -1,4 +1,4 @@
-/** Counts the requests to a front by call, outcome and duration. */
+/** Counts a front's requests by call, outcome and duration. */
 import { systemTime } from '../time.js';
 import { Counts, Distribution, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
@@ -14,12 +14,12 @@ export interface CallFigures {
   readonly slowed: number;
   /** status 5xx */
   readonly failed: number;
-  /** Requests whose client disconnected before the answer. */
+  /** The requests whose client disconnected before the answer. */
   readonly gone: number;
   readonly times: number[];
 }
 
-/** Returns the status class under which a call is counted. 0 means that the client disconnected before the answer. */
+/** Returns the class of a status for counting. 0 means that the client disconnected before the answer. */
 export const kindOf = (status: number) =>
   status === 0
     ? 'gone'
@@ -44,18 +44,18 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** All requests for a page count as one call, although a page has many files. */
+/** The paths of pages. All files of a page count as one call. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
-/** The long polls and streams. They wait for updates on purpose. */
+/** The long polls and streams, which wait for updates on purpose. */
 const waits = /^(getUpdates|streamUpdates|\/api\/stream)/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * How many requests are measured at the start of each second. In the rest of the second, only one request in `sampled`
- * is measured. The measured time then counts for `sampled` requests. Two readings of the clock for each request would
- * slow a call from memory by 3 %.
+ * How many requests are measured at the start of each second. Afterwards, only one in `sampled` requests is measured,
+ * and its time counts for `sampled` requests. To read the clock twice for each request would slow a call from memory by
+ * 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;
@@ -74,14 +74,14 @@ export function createRequestMeter(time = systemTime) {
       return ofSecond % sampled === 0 ? sampled : 0;
     },
     /**
-     * Counts a request that has ended. `call` is a name from the documents and never text from the request. Status 0
-     * means that the client disconnected before the answer.
+     * Counts a request that has ended. `call` is a name from the documents, never text from the request. `status` is 0
+     * if the client disconnected before the answer.
      */
     over(call: string, status: number, ms: number, weight: number) {
       counts.add(call, status);
       if (weight > 0) times.of(call).observe(ms, weight);
     },
-    /** Adds up all calls. `times` leaves out calls that wait for updates on purpose. */
+    /** Returns the sums over all calls. `times` leaves out calls that wait for updates on purpose. */
     totals(): Omit<CallFigures, 'call'> {
       const sum = { ok: 0, refused: 0, slowed: 0, failed: 0, gone: 0 };
       for (const byStatus of counts.byName.values())
@@ -91,7 +91,7 @@ export function createRequestMeter(time = systemTime) {
         if (!waits.test(call)) for (const [i, count] of own.entries()) (quick[i] as number) += count;
       return { ...sum, times: [...quick] };
     },
-    /** Combines all but the `max` most frequent calls as `other`. */
+    /** Returns the figures of the `max` most frequent calls. The others are combined as `other`. */
     callFigures(max: number): CallFigures[] {
       const found = new Map<string, CallFigures[]>();
       for (const [call, byStatus] of counts.byName) {

@@ -1,10 +1,12 @@
 /**
- * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on. A trace is
- * created when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
- * process that delivers the change derives the same id, so Redis need not store it, and all processes choose the same
- * traces to keep. Requests that changed no message get a random id. If a known caller sends the header `traceparent`,
- * the request is also a span of the trace in this header. The answer of a bot thus joins the trace of the update.
- * Decision 0023 says why Petrel does not use the OpenTelemetry SDK.
+ * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only if traces are turned on.
+ *
+ * A trace is created when its request ends. Its id is derived from the change that the request made (chat, message and
+ * edit). Every process that delivers the change derives the same id. Redis thus need not store the id, and all
+ * processes keep the same traces. A request that changed no message gets a random id.
+ *
+ * If a known caller sends the header `traceparent`, the request is also a span of the caller's trace. A bot's answer to
+ * an update thus joins the trace of the update. Decision 0023 says why Petrel does not use the OpenTelemetry SDK.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
@@ -18,7 +20,7 @@ interface Span {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** The kind of the span in OTLP: 1 internal, 2 server, 3 client. */
+  /** The span's kind in OTLP: 1 is internal, 2 is server, 3 is client. */
   readonly kind: 1 | 2 | 3;
   /** Unix time in ms. */
   readonly beginMs: number;
@@ -29,25 +31,25 @@ interface Span {
   readonly links?: readonly Parent[];
 }
 
-/** Refers to a span of another process. */
+/** A span of another process. */
 interface Parent {
   readonly traceId: string;
   readonly spanId: string;
 }
 
 interface Under {
-  /** The span in the header `traceparent` of the request. Any client can send this header. */
+  /** The span that the request's header `traceparent` names. Any client can send this header. */
   readonly parent: Parent | undefined;
-  /** Whether the caller of the request is known. */
+  /** Returns whether the request's caller is known. */
   readonly isKnown: () => boolean;
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
-  /** The name of the change. Absent until the request has made a change. */
+  /** The name of the change, or null until the request has made one. */
   change: string | null;
 }
 
 export interface TracesOptions {
-  /** This URL accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
+  /** A URL that accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
   /** The share of traces to keep, from 0 to 1. */
   readonly ratio: number;
@@ -73,28 +75,25 @@ export interface TracedDelivery {
 
 const waitingMax = 4_096;
 /**
- * How many pending spans may belong to traces whose ids the callers chose. Without this limit, a caller could fill the
- * memory by choosing only trace ids that are kept.
+ * How many pending spans may belong to traces whose ids callers chose. Otherwise a caller could fill the memory by
+ * choosing only ids of traces that are kept.
  */
 const joinedWaitingMax = waitingMax / 4;
-/**
- * How many scripts of one request get a span. The number is limited because a stream is a request that may run scripts
- * for days.
- */
+/** How many scripts of one request get a span. A stream is a request that may run scripts for days. */
 const scriptsMax = 100;
 const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * Returns the name of a change: the store's name for the chat, the message id, and the edit time in seconds (0 if never
+ * Returns a change's name: the store's name of the chat, the message id, and the edit time in seconds (0 if never
  * edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
 
 /**
- * Parses `traceparent` of W3C Trace Context. Returns undefined for a malformed header. Also returns undefined for a
- * trace that the caller does not keep.
+ * Parses the header `traceparent` of W3C Trace Context. Returns undefined if it is malformed or if the caller does not
+ * keep the trace.
  */
 function parentOf(header: string): Parent | undefined {
   const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]$/.exec(header) ?? [];
@@ -103,7 +102,7 @@ function parentOf(header: string): Parent | undefined {
 }
 
 /**
- * Returns the id of the event span of a bot. The first delivery attempt reports this span. The spans of retries are its
+ * Returns the id of a bot's event span. The first delivery attempt sends this span. The spans of retries are its
  * children.
  */
 const eventSpan = (change: string, kind: string, bot: number): string =>
@@ -120,7 +119,7 @@ const attributesOf = (attributes: Attributes) =>
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
   }));
 
-/** Converts a span to OTLP JSON. Times are nanoseconds as decimal text. */
+/** Converts a span to OTLP JSON. Times are decimal texts in nanoseconds. */
 const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   ...span,
   startTimeUnixNano: `${Math.round(beginMs * 1_000)}000`,
@@ -129,7 +128,7 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-/** Builds the spans of one trace that ends now. */
+/** What the spans of a trace that ends now have in common. */
 interface SpanContext {
   readonly traceId: string;
   readonly root: string;
@@ -204,7 +203,7 @@ function spansOfDelivery({ traceId, root, endMs, spanId }: SpanContext, delivery
   return [waited, attempt];
 }
 
-/** Collects traces. Spans are kept in memory and sent once a second. */
+/** Collects traces. Keeps spans in memory and sends them once a second. */
 export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();
@@ -230,21 +229,21 @@ export class Traces {
   }
 
   /**
-   * Runs `work` as a request with this header `traceparent`, which is empty if absent. When the request ends, `isKnown`
-   * says whether its caller is known.
+   * Runs `work` as a request. `traceparent` is the request's header, or ''. `isKnown` is called when the request ends,
+   * and says whether its caller is known.
    */
   within<T>(traceparent: string, isKnown: () => boolean, work: () => T): T {
     const parent = parentOf(traceparent);
     return this.#requests.run({ parent, isKnown, beginMs: this.#nowMs(), scripts: [], change: null }, work);
   }
 
-  /** Returns the header `traceparent` of a delivery, or undefined if its trace is not kept. */
+  /** Returns the header `traceparent` of a delivery. Undefined if its trace is not kept. */
   traceparent(bot: number, kind: string, change: string): string | undefined {
     const { traceId } = idsOf(this.#random, change);
     return this.#isKept(traceId) ? `00-${traceId}-${eventSpan(change, kind, bot)}-01` : undefined;
   }
 
-  /** Records that a poll returned an update. Returns the header `traceparent`, or undefined if its trace is not kept. */
+  /** Records that a poll returned an update. Returns the header `traceparent`. Undefined if the trace is not kept. */
   polled(bot: number, kind: string, change: string): string | undefined {
     const header = this.traceparent(bot, kind, change);
     if (header === undefined) return undefined;
@@ -303,8 +302,8 @@ export class Traces {
   }
 
   /**
-   * Adds the spans of a trace that is kept. If too many spans are pending, drops the new spans, because no request may
-   * wait for traces. Returns the number of added spans.
+   * Adds the spans of a trace if it is kept. Drops them if too many spans are pending, because no request may wait for
+   * traces. Returns how many were added.
    */
   #add(
     { traceId, root }: ReturnType<typeof idsOf>,

@@ -1,4 +1,4 @@
-/** Logs background failures and their effects. A repeated failure is logged at intervals instead of at each attempt. */
+/** Logs background failures and their effects. A failure that repeats is logged at intervals, not at each attempt. */
 import { systemTime } from '../time.js';
 import type { Logger } from './log.js';
 
@@ -6,7 +6,7 @@ export type Troubles = ReturnType<typeof createTroubles>;
 
 const quietMs = 5_000;
 
-/** Prefers the cause of an error. The message of the error itself is written for callers and is less precise. */
+/** Uses an error's cause if there is one. The message of the error itself is meant for callers and is less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -24,14 +24,14 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, time = syste
     if (shouldLog(source)) log.error({ source, reason: reasonOf(error) }, `${source} failed`);
   };
   return {
-    /** Reports a failure that lasts until someone fixes it or until a dependency is available again. */
+    /** Reports a failure that lasts until someone fixes it or a dependency becomes available. */
     onError:
       (source: string): ((error: unknown) => void) =>
       (error) =>
         failed(source, error),
     /**
-     * Reports that work is delayed by load, an expired lock or an unavailable dependency. `meaning` describes the
-     * effect of the delay. Errors that `isDelay` does not accept are reported as failures.
+     * Reports that work is delayed by load, by an expired lock or by an unavailable dependency. `meaning` describes the
+     * effect. Errors that `isDelay` does not accept are reported as failures.
      */
     onDelay:
       (
@@ -40,7 +40,7 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, time = syste
         isDelay: (error: unknown) => boolean = () => true,
       ): ((error: unknown) => void) =>
       (error) => {
-        // Logs a delay under another key, so that it does not suppress the report of a failure.
+        // A delay has a log key of its own, so that it does not suppress the report of a failure.
         if (!isDelay(error)) failed(source, error);
         else if (shouldLog(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
       },

@@ -1,5 +1,5 @@
 /**
- * Allows a replaced Postgres server to be used again (task `accept-postgres`). Nodes then treat this server like a
+ * Lets the installation use a replaced Postgres server again (task `accept-postgres`). Nodes then treat it like a
  * server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
@@ -12,8 +12,8 @@ import { Runner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
 /**
- * Accepts the server of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard,
- * and those of Redis and Postgres.
+ * Accepts the server of a shard. `shard` is 0 for DATABASE_URL. Throws a StartError for a standby or an unknown shard,
+ * or an error of Redis or Postgres.
  */
 export async function acceptPostgres(
   given: Config,

@@ -1,4 +1,4 @@
-/** Manages administrators' tokens, and shows the log of administrators' calls (tasks `admin …`). */
+/** Manages administrators' tokens and prints the log of administrators' calls (tasks `admin …`). */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
 import { ApiError } from '../errors.js';
@@ -29,7 +29,7 @@ async function noted<T>(
   }
 }
 
-/** Creates a token and prints it. The token is never shown again. Throws a StartError for an invalid name. */
+/** Creates a token and prints it. It is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
     throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
@@ -56,7 +56,7 @@ export async function listAdmins({ store, time }: Backends): Promise<void> {
   }
 }
 
-/** Revokes a token. Returns only after all nodes refuse the token. Throws a StartError when no token has this name. */
+/** Revokes a token. Returns only after all nodes refuse it. Throws a StartError if no token has this name. */
 export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
   await noted(
     backends,
@@ -89,8 +89,8 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
 }
 
 /**
- * Creates a person and prints the first token, which is never shown again. Throws a StartError for an invalid or
- * taken name.
+ * Creates a person and prints the person's first token, which is never shown again. Throws a StartError for an invalid
+ * or taken name.
  */
 export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
   const parsed = z

@@ -1,4 +1,4 @@
-/** Prints the state of the installation (task `doctor`): processes, versions, the journal, and findings. */
+/** Prints the installation's state (task `doctor`): processes, versions, the journal, and findings. */
 
 import { ratesOf, ratesText, redisOf } from '../config/config.js';
 import { version } from '../config/version.js';
@@ -15,7 +15,7 @@ import { shownUrl } from '../redis/slots.js';
 
 const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
 
-/** Returns whether one of the findings is a problem. */
+/** Prints the findings. Returns whether one of them is a problem. */
 function printFindings(facts: Facts, say: (line: string) => void): boolean {
   const found = findingsOf(facts);
   for (const { bad, what, todo } of found) {
@@ -36,8 +36,8 @@ async function storedText({ config, pool }: Backends): Promise<string> {
 }
 
 /**
- * Prints all findings. Returns true if none of them is a problem. Advice is not a problem. Throws the error of an
- * unavailable Redis or Postgres.
+ * Prints all findings. Returns true if none of them is a problem. Advice does not count as one. Throws an error if
+ * Redis or Postgres is unavailable.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;

@@ -4,7 +4,7 @@ import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Returns the id of an account that is named by id or username. Throws a StartError for an unknown username. */
+/** Returns an account's id. `name` is the id or the username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));
@@ -13,8 +13,8 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends or resumes an account. Returns only after all nodes refuse its tokens, or accept them again. Throws a
- * StartError when there is no such bot or person.
+ * Suspends an account or ends its suspension. Returns only after all nodes refuse its tokens or accept them again.
+ * Throws a StartError if there is no such bot or person.
  */
 export async function suspend(
   backends: Backends,

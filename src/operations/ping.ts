@@ -11,8 +11,8 @@ import { findBot } from './webhooks.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 /**
- * Returns the result that an owner gets from a ping. The owner's limit does not apply. Throws a StartError instead of
- * an ApiError.
+ * Sends a ping and returns the result that the owner would get. The limit for owners does not apply. Throws a
+ * StartError instead of an ApiError.
  */
 async function pinged({ config, time, held, store }: Backends, bot: Bot, route: string | undefined) {
   const { guard } = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS, time);
@@ -25,8 +25,8 @@ async function pinged({ config, time, held, store }: Backends, bot: Bot, route: 
 }
 
 /**
- * Sends a ping from this machine. Does not show the receiver's answer, because only the bot's owner may read the
- * answer. Exits with 1 if the same answer to a delivery would count as a failure.
+ * Sends a ping from this machine. Hides the receiver's answer, because only the bot's owner may read it. Exits with 1
+ * if a delivery with this answer would count as a failure.
  */
 export async function ping(
   backends: Backends,

@@ -1,6 +1,6 @@
 /**
- * Loads all data from Postgres after Redis lost its data, and reports which data are lost (task `redis rebuild`).
- * Without this task, nodes load the data on demand, one partition at a time.
+ * Loads all data from Postgres after Redis has lost its data, and reports what is lost (task `redis rebuild`). Without
+ * this task, nodes load the data on demand, one partition at a time.
  */
 import { journalState, lastLoss } from '../journal/state.js';
 import { asDatabase } from '../postgres/sql.js';
@@ -10,8 +10,8 @@ import { allPages } from '../server/pages.js';
 import { describeRecords } from '../store/core/redis_state.js';
 
 /**
- * Opens the queue of each bot that has a webhook, with the update kinds that the bot allows. Otherwise the queue would
- * be opened only at the bot's next update.
+ * Opens the queue of each bot with a webhook, for the update kinds that the bot allows. The queue would otherwise be
+ * opened only at the bot's next update.
  */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);

@@ -1,11 +1,11 @@
-/** Finds tokens in a folder or a git repository, and blocks the tokens of this installation (task `tokens scan`). */
+/** Finds tokens in a folder or git repository, and blocks those of this installation (task `tokens scan`). */
 import { type LeakFound, scan } from '../leaks/scan.js';
 import { StartError } from '../processes/installation.js';
 import { maskTokens } from '../rules/token.js';
 import type { Store } from '../store/store.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-/** Masks tokens and replaces control characters, because a file name may contain anything. */
+/** A file name may contain anything, so masks tokens and replaces control characters. */
 const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD');
 const batchMax = 500;
 const rememberedMax = 100_000;
@@ -14,7 +14,7 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Revokes a token. Returns false when the token is not valid in this installation. */
+/** Revokes a token. Returns false if it is not valid in this installation. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);
@@ -23,8 +23,8 @@ async function revoked({ admins }: Stores, token: string): Promise<boolean> {
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**
- * Prints every place with its token masked, and returns the number of places. If there is no store, blocks nothing.
- * Errors: StartError.
+ * Prints every place where a token was found, with the token masked. Returns the number of places. Blocks nothing if
+ * `store` is null. Throws a StartError.
  */
 export async function scanTokens(path: string, store: Stores | null): Promise<number> {
   const verdicts = new Map<string, Verdict>();

@@ -1,6 +1,4 @@
-/**
- * Prepares a clean shutdown of Redis (task `redis seal`). The next start of Redis can then prove that nothing was lost.
- */
+/** Prepares Redis for a clean shutdown (task `redis seal`). Its next start can then prove that nothing was lost. */
 import { journalLimits } from '../journal/limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';
@@ -23,7 +21,7 @@ async function checkAlone(backends: Backends): Promise<void> {
   );
 }
 
-/** Closes all partitions. The next start of Redis opens them again and removes the seal. */
+/** Closes all partitions. The next start opens them again and removes the seal. */
 export async function sealRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { recovery, keys, connection } = backends;
   await checkAlone(backends);

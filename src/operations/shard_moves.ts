@@ -1,11 +1,13 @@
 /**
- * The tasks `shards list`, `shards move` and `shards undo`. A move performs these steps, each of which may be repeated:
+ * The tasks `shards list`, `shards move` and `shards undo`. A move has these steps, each of which may be repeated:
  *
- * copy    PostgreSQL copies the rows and replicates changes. Everything else continues. pause   The map tells flushers
- * to skip the partitions. Changes wait in the journals. fence   The source refuses changes to the partitions. The
- * target receives the remaining rows. The row of each partition comes last. switch  The map contains the target. The
- * partitions stay paused until no process follows an older map, so that nobody reads outdated rows. clean   The
- * subscription ends, and the source deletes its rows.
+ * - copy: PostgreSQL copies the rows and replicates changes. Everything else continues.
+ * - pause: The map tells flushers to skip the partitions. Changes wait in the journals.
+ * - fence: The source refuses changes to the partitions. The target receives the remaining rows, and each partition's
+ *   own row last.
+ * - switch: The map names the target. The partitions stay paused until no process uses an older map, so that nobody
+ *   reads outdated rows.
+ * - clean: The subscription ends, and the source deletes its rows.
  */
 
 import type { Pool } from '../postgres/pool.js';
@@ -20,10 +22,10 @@ import type { Time } from '../time.js';
 
 type Say = (line: string) => void;
 
-/** Flushers are paused when the target lacks at most this many bytes of the replication log. */
+/** Flushers are paused only when the target's replication lags by at most this many bytes. */
 const lagBytesMax = 1_048_576;
 /**
- * How long the target may take to catch up while partitions are paused, in ms. Afterwards, the source serves the
+ * How long the target may take to catch up while partitions are paused, in ms. After that, the source serves the
  * partitions again.
  */
 const catchUpMsMax = 60_000;
@@ -62,7 +64,7 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
           : `${name} does not report which map it follows: it runs an older version`,
       );
     }
-    // Waits, because a process that has just started may not have reported yet.
+    // A process that has just started may not have reported yet.
     await time.sleep(200);
   }
 }
@@ -105,8 +107,8 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Claims both databases. They then refuse changes from the process that ran the move before. The caller must check the
- * claim again afterwards.
+ * Claims both databases, which then refuse changes from a process that ran the move before. The caller must check
+ * afterwards that it still has the claim on the move.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(source, share);
@@ -200,7 +202,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // Marks the partitions again. A standby that lacks the mark may have replaced the source.
+  // A standby without the mark may have replaced the source, so marks the partitions again.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
@@ -216,9 +218,9 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
   clean,
 };
 
-/** Keeps the claim on the move while `task` runs, so that no other process takes over the move. */
+/** Renews the claim on the move while `task` runs, so that no other process takes over the move. */
 async function renewing<T>({ pool, time }: Backends, id: string, task: () => Promise<T>): Promise<T> {
-  // Ignores a renewal that failed. If renewals fail for too long, another process takes over the move.
+  // A failed renewal is ignored. If renewals fail for too long, another process takes over the move.
   const timer = time.every(moves.moveRenewal_ms, () => void moves.renewMove(pool, id).catch(() => {}));
   return task().finally(() => time.cancel(timer));
 }
@@ -226,8 +228,8 @@ async function renewing<T>({ pool, time }: Backends, id: string, task: () => Pro
 const busy = 'another process is moving partitions: wait until it has ended';
 
 /**
- * Claims the unfinished move. Returns null if all moves are finished. `check` throws for a move to which the caller's
- * command does not apply. `check` runs before the claim, because a claim blocks other processes for seconds.
+ * Claims the unfinished move. Returns null if there is none. `check` throws if the caller's command does not apply to
+ * the move. It runs before the claim, because a claim blocks other processes for seconds.
  */
 async function claim(
   { pool, shards, time }: Pick<Backends, 'pool' | 'shards' | 'time'>,
@@ -243,7 +245,7 @@ async function claim(
     for (const shard of [found.source, found.target]) shardOf({ shards }, shard);
     const own = await moves.claimMove(pool, id);
     if (own !== null) {
-      // Another move may have begun after the check.
+      // Another move may have begun since the first check.
       check(own);
       return own;
     }
@@ -253,7 +255,7 @@ async function claim(
   }
 }
 
-/** Records a new move. Returns null if the target already has the partitions. Errors: StartError. */
+/** Records a new move. Returns null if the target already has the partitions. Throws a StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],
@@ -275,10 +277,10 @@ async function begin(
   const left = await copy.leftFrom(source, partitions);
   const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
   const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
-  // Starts the move again if the source has the current rows and no other database has current rows. The control
-  // database has then lost the row of an unfinished move.
+  // If only the source has current rows, the control database has lost its record of an unfinished move. The move then
+  // starts again.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // Refuses, because the control database was restored to a state before an earlier move.
+    // The control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +
@@ -299,14 +301,14 @@ async function begin(
   return move;
 }
 
-/** `from` is the URL with which the target reaches the source. Set `from` if this URL differs from the settings. */
+/** `from` is the URL by which the target reaches the source, if it differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;
 }
 
 /**
- * Moves partitions to a shard. After an error, the same command continues the move. Errors: StartError, and those of
+ * Moves partitions to a shard. After an error, the same command continues the move. Throws a StartError or an error of
  * Postgres.
  */
 export async function movePartitions(
@@ -346,8 +348,8 @@ export async function movePartitions(
 }
 
 /**
- * Cancels a move that has not reached the step `switch`. The partitions stay at the source. Errors: StartError, and
- * those of Postgres.
+ * Cancels a move that has not reached the step `switch`. The partitions stay at the source. Throws a StartError or an
+ * error of Postgres.
  */
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
   const { pool, random } = backends;
@@ -376,8 +378,8 @@ const gibibytes = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
 /**
- * Lists the partitions of each database and the move in progress. With `rows`, also counts the messages of each
- * partition by reading all messages.
+ * Lists each database's partitions, and the unfinished move. With `rows`, also counts the messages of each partition,
+ * for which it reads all messages.
  */
 export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
   const { pool, shards, keys } = backends;

@@ -8,8 +8,8 @@ const say = (line: string) => process.stdout.write(`${line}\n`);
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 /**
- * Re-encrypts all values with the first key and pepper. Errors: StartError while a running node still has another first
- * key or pepper.
+ * Encrypts all values again with the first key and pepper. Throws a StartError while a running node still has another
+ * first key or pepper.
  */
 export async function rotateKeys({ store, secrets, nodeKeys, connection }: Backends): Promise<void> {
   const [key] = secrets.checks.keys;

@@ -1,4 +1,4 @@
-/** Shows and repeats deliveries (tasks `webhooks …`). The output shows only the host of a webhook URL. */
+/** Lists and replays deliveries (tasks `webhooks …`). Of a webhook URL, only the host is shown. */
 
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';
@@ -15,7 +15,7 @@ const attemptsShown = 20;
 const shownError = (error: QueueInfo['error']) =>
   error === null ? '' : `  ${shownTime(error.date)} ${error.message}`;
 
-/** Finds a bot by id or username. Throws a StartError when there is no such bot. */
+/** Finds a bot by id or username. Throws a StartError if there is none. */
 export async function findBot({ store }: Backends, name: string): Promise<Bot> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))
@@ -35,7 +35,7 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
         store.queues.info(id),
         store.replays.countDead(id),
       ]);
-      // Skips a bot that has no webhook and has deleted all of its routes.
+      // Skips a bot that has no webhook and no routes any more.
       if (webhook === null && routes.length === 0) continue;
       const host = webhook ? new URL(webhook.url).host : '-';
       say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${shownError(info.error)}`);

@@ -1,4 +1,4 @@
-/** Builds the preview of a page from the fields of its head. All texts are plain, short and on one line. */
+/** Builds a page's preview from the fields in the page's head. All texts are plain, short and on one line. */
 import { cut } from '../rules/shown_text.js';
 import { maskTokens } from '../rules/token.js';
 import type { LinkPreview } from '../store/messages/link_previews.js';
@@ -6,17 +6,17 @@ import type { HeadFields } from './head.js';
 import { previewLimits as limits } from './limits.js';
 
 /**
- * Matches separators of words, control characters and format characters. A format character is invisible or changes the
- * direction of a text. Control characters and format characters do not belong in a title.
+ * Separators and control characters become spaces. Format characters (`hidden`) are removed, because they are invisible
+ * or change the direction of a text.
  */
 const blank = /[\s\p{Cc}\p{Zl}\p{Zp}\u2800]+/gu;
 const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/g;
 
 const line = (text: string, max: number): string =>
-  // If the text ends with half a surrogate pair, the conversion to a buffer and back replaces that half.
+  // The text may end with half a surrogate pair. The conversion to a buffer and back replaces this half.
   cut(maskTokens(Buffer.from(text).toString().replace(hidden, '').replace(blank, ' ').trim()), max);
 
-/** Returns the preview of a page, or null if the page has no title. `url` is the URL of the page after redirects. */
+/** Returns a page's preview, or null if the page has no title. `url` is the page's URL after redirects. */
 export function cardOf(url: string, { title, meta }: HeadFields): LinkPreview | null {
   const first = (max: number, ...texts: ReadonlyArray<string | undefined>): string => {
     for (const text of texts) {

@@ -1,8 +1,10 @@
-/** Decodes a page with the encoding that the page names. */
+/** Decodes a page with the encoding that it names. */
 import { TextDecoder } from 'node:util';
 import { type HeadFields, readHead } from './head.js';
 
-/** How many bytes at the beginning of a page are searched for the name of its encoding, as in browsers. */
+/**
+ * How many bytes at the beginning of a page are searched for the name of its encoding. Browsers search the same number.
+ */
 const searched_bytes = 1_024;
 
 const charsetIn = (contentType: string): string | undefined =>
@@ -20,13 +22,12 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
 function labelIn(bytes: Buffer): string | undefined {
   const { charset, contentType } = readHead(bytes.toString('latin1', 0, searched_bytes));
   const named = charset ?? charsetIn(contentType ?? '');
-  // A name that can be read as ASCII shows that the page is not in UTF-16, whatever the name says.
+  // The name could be read as ASCII, so the page is not in UTF-16 even if the name says so.
   return named !== undefined && /^utf-16/i.test(named) ? undefined : named;
 }
 
 /**
- * Reads the fields of a page. If the page names no encoding, or an unknown encoding, the encoding is UTF-8. Invalid
- * bytes become U+FFFD.
+ * Reads a page's fields. The encoding is UTF-8 if the page names none or an unknown one. Invalid bytes become U+FFFD.
  */
 export function readPage(bytes: Buffer, contentType: string): HeadFields {
   const decoder = decoderOf(charsetIn(contentType)) ?? decoderOf(labelIn(bytes)) ?? new TextDecoder();

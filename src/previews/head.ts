@@ -1,6 +1,6 @@
 /**
- * Reads the title and the descriptions in the head of an HTML page. Uses only the tokenizer of the parser library,
- * because the tokenizer takes linear time on any input. Building a tree of a malicious page may take quadratic time.
+ * Reads the title and the descriptions in the head of an HTML page. Uses only the parser library's tokenizer, which
+ * takes linear time on any input. Building the tree of a malicious page could take quadratic time.
  */
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2';
 
@@ -22,10 +22,10 @@ const known: ReadonlySet<string> = new Set([
   'description',
 ]);
 
-/** How many characters of one text are read. The texts are cut later, after their white space is collapsed. */
+/** How many characters of one text are read. Texts are shortened later, after their white space is collapsed. */
 const text_length_max = 4_096;
 
-/** The attributes that are read. All other attributes are skipped. */
+/** The attributes that are read. Others are skipped. */
 const attributeNames: ReadonlySet<string> = new Set(['property', 'name', 'content', 'charset', 'http-equiv']);
 
 /** Collects the fields while the tokenizer runs. The first value of each field counts. */
@@ -119,8 +119,8 @@ class HeadReader implements TokenizerCallbacks {
   onprocessinginstruction(): void {}
 
   /**
-   * Returns a part of the page, up to a bound. Without the bound, a page that consists of one long name would be copied
-   * many times.
+   * Returns a part of the page, up to a maximum length. Otherwise a page with one very long name would be copied many
+   * times.
    */
   #slice(start: number, end: number): string {
     return this.#html.slice(start, Math.min(end, start + text_length_max));

@@ -1,6 +1,6 @@
 /**
- * Loads a page for its preview. Each request, including those after redirects, goes through the guard that also keeps
- * webhooks away from internal addresses.
+ * Loads a page for its preview. Every request, also after a redirect, goes through the guard that keeps webhooks away
+ * from internal addresses.
  */
 import { type Exchange, exchange } from '../delivery/outbound/exchange.js';
 import type { Guard } from '../delivery/outbound/guard.js';
@@ -16,13 +16,13 @@ import { previewLimits as limits } from './limits.js';
 export interface LoadOptions {
   readonly guard: Guard;
   readonly time: Time;
-  /** A PEM certificate that pages may use instead of a certificate of a public authority. */
+  /** A PEM certificate that pages may have instead of one from a public authority. */
   readonly certificate?: string | undefined;
 }
 
 const headers = {
   Accept: 'text/html,application/xhtml+xml',
-  // Asks for an uncompressed page, because a compressed page could become much larger than the received bytes.
+  // Asks for an uncompressed page. A compressed one could become much larger than the bytes that were received.
   'Accept-Encoding': 'identity',
   'User-Agent': 'PetrelLinkPreview/1.0',
 };
@@ -40,7 +40,7 @@ const isPage: Wanted = (status, given) =>
   /^(?:text\/html|application\/xhtml\+xml)\s*(?:;|$)/i.test(first(given['content-type'])) &&
   /^(?:identity)?$/i.test(first(given['content-encoding']));
 
-/** Returns the server of a page, or null if the URL names a host or a port that cannot exist. */
+/** Returns a page's server, or null if the URL names an impossible host or port. */
 function serverOf(url: string, certificate: string | undefined): Receiver | null {
   try {
     return receiverOf(url, certificate);
@@ -54,8 +54,8 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
   given.find(([own]) => own === name)?.[1] ?? '';
 
 /**
- * Returns the preview of the page. Returns null if there is none, and undefined if a server could not be reached or was
- * too slow. Never throws, even if the page or its server misbehaves. Takes at most `preview_ms_max`.
+ * Returns a page's preview. Null if it has none. Undefined if a server could not be reached or was too slow. Never
+ * throws, whatever the page or its server does. Takes at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,

@@ -1,4 +1,4 @@
-/** Finds the previews of pages for the people who read a message with a link (decision 0086). */
+/** Finds the previews of linked pages for people who read a message with a link (decision 0086). */
 import type { LinkPreviews } from '../server/endpoint.js';
 import { TimedTurns } from '../server/timed_turns.js';
 import { createTurns } from '../server/turns.js';
@@ -9,21 +9,21 @@ import { type LoadOptions, loadPreview } from './load.js';
 
 export interface PreviewOptions extends LoadOptions {
   readonly store: Pick<Store, 'linkPreviews'>;
-  /** Returns true during a drill, in which no page is loaded. */
+  /** Returns true during a drill. No page is loaded then. */
   readonly held: () => boolean;
 }
 
-/** The previews of one front, and the figures of its loads. */
+/** The previews of one front, with figures about the loads. */
 export interface FrontPreviews extends LinkPreviews {
   /** How many pages had a preview, how many had none, and how many could not be loaded. */
   readonly loads: Readonly<Record<'found' | 'none' | 'failed', number>>;
-  /** How many calls wait until the front may load another page. */
+  /** How many calls wait for their turn to load a page. */
   waiting(): number;
 }
 
 /**
- * Creates the previews of one front. All fronts share the cache in Redis. While a page is being loaded, further calls
- * for the page wait and share the result.
+ * Creates the previews of one front. All fronts share the cache in Redis. While a page is being loaded, other calls for
+ * the same page wait and share the result.
  */
 export function createPreviews(options: PreviewOptions): FrontPreviews {
   const { store, held, time } = options;
@@ -41,7 +41,7 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
   const loads = { found: 0, none: 0, failed: 0 };
 
   async function load(url: string): Promise<LinkPreview | null> {
-    // Looks in the cache again, because another call may have loaded the page while this call waited for its turn.
+    // Another call may have loaded the page while this call waited for its turn.
     const kept = await store.linkPreviews.read(url);
     if (kept !== undefined) return kept;
     const loaded = await loadPreview(url, options);
@@ -66,8 +66,7 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
       const { preview } = await turns.run(user, async () => {
-        // A call that shares the load of another call gives up its turn immediately. Such calls therefore do not use up
-        // the front's loads.
+        // A call that shares another call's load gives up its turn, so that such calls do not use up the front's loads.
         const loading = underWay.get(url);
         if (loading !== undefined) return { preview: loading };
         return { preview: await ofHost.run(new URL(url).hostname, () => begin(url)) };

@@ -1,5 +1,5 @@
 /**
- * Opens the backends of a role in this order: Redis, Postgres, the store. Also checks that Redis and Postgres belong
+ * Opens a role's backends in this order: Redis, Postgres, the store. Also checks that Redis and Postgres belong
  * together.
  */
 
@@ -65,14 +65,14 @@ export interface Backends {
   readonly nodeKeys: NodeKeys;
   readonly store: Store;
   readonly files: Files;
-  /** Returns why uploaded files cannot be written now, or null when they can. */
+  /** Returns why uploaded files cannot be written now, or null if they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Returns true during a drill, in which Petrel sends no requests to webhooks and browsers. */
+  /** Returns true during a drill. Petrel then sends no requests to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** Reports this process to the other processes. The reports start when the process starts to serve. */
+  /** Reports this process to the others, from the time when it starts to serve. */
   readonly node: OwnNode;
   readonly traces: Traces | undefined;
   readonly managementBot: number;
@@ -80,8 +80,8 @@ export interface Backends {
 }
 
 /**
- * Log texts that explain the effect of a failed task. A task fails if Redis or Postgres is unavailable or if the task
- * takes too long.
+ * What it means for users when a background task fails, as log texts. A task fails if Redis or Postgres is unavailable,
+ * or if it takes too long.
  */
 const meaning = {
   wakeQueue:
@@ -89,11 +89,15 @@ const meaning = {
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Returns true for an error after which the call may be repeated: Redis or Postgres was unavailable, slow or full. */
+/**
+ * Returns whether the call may be repeated after this error, because Redis or Postgres was unavailable, slow or full.
+ */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** Returns whether an error is permanent. Wrong settings and versions are permanent. An unavailable server is not. */
+/**
+ * Returns whether an error is permanent. Wrong settings and versions are permanent, and an unavailable server is not.
+ */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||
@@ -104,14 +108,14 @@ function refusalIn(error: unknown): string | undefined {
   return undefined;
 }
 
-/** The scripts of Redis. Default: the scripts in lua/. */
+/** The Redis scripts. By default the scripts in lua/. */
 type Scripts = ReadonlyMap<string, Script> | undefined;
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a function that retries with jittered exponential backoff. The function gives up `msMax` after its creation.
- * It then throws a StartError that contains the last reason.
+ * Creates a function that retries with jittered exponential backoff. It gives up `msMax` after its creation and then
+ * throws a StartError with the last reason.
  */
 function createPatience(time: Time, random: Random, log: Logger, msMax: number): Patience {
   const deadline = time.monotonic() + msMax;
@@ -166,8 +170,8 @@ export function openRedis(options: RedisOptions): { connection: RedisServers; hi
 }
 
 /**
- * Creates one wake-up queue for a single server, or several for a cluster. The keys for a single server and for a
- * cluster may differ, because no installation uses both.
+ * Opens one wake-up queue for a single server, or several for a cluster. Their keys may differ, because no installation
+ * uses both.
  */
 function openWakeQueue({ target, keys, role, troubles, time }: Opening): WakeQueue {
   const onError = troubles.onDelay('wake queue', meaning.wakeQueue);
@@ -191,9 +195,7 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
-/**
- * Waits until Redis is usable. Errors: IdentityError when Redis belongs to another installation, or `unavailable`.
- */
+/** Waits until Redis is usable. Throws an IdentityError if Redis belongs to another installation, or `unavailable`. */
 async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
   await connection.ready(1_000).catch((error: Error) => {
     throw identity.refusal() ?? error;
@@ -268,7 +270,7 @@ async function openIdentity(opening: Opening): Promise<Identity> {
   return identity;
 }
 
-/** Loads the module for traces only when they are turned on. */
+/** Imports the module for traces only if they are turned on. */
 async function openTraces({ config, role, troubles, time, random }: Opening): Promise<Traces | undefined> {
   const { OTLP_TRACES_URL: url, OTLP_TRACES_RATIO: ratio } = config;
   if (!url) return undefined;
@@ -438,10 +440,7 @@ async function startOpening(
   return { config, time, random, scripts, target, keys, role, log, adoption, troubles, node, patiently };
 }
 
-/**
- * The clock, the random numbers and the scripts of a process. Default: the system clock, system random numbers, and the
- * scripts in lua/.
- */
+/** A process's clock, random numbers and scripts. By default the system's, and the scripts in lua/. */
 export interface Surroundings {
   readonly time?: Time;
   readonly random?: Random;
@@ -449,8 +448,8 @@ export interface Surroundings {
 }
 
 /**
- * Opens everything that a role needs. `adoption` says whether an empty Redis is accepted. Errors: ConfigError,
- * StartError, IdentityError, or the last error of Redis or Postgres.
+ * Opens everything that a role needs. `adoption` says whether an empty Redis is accepted. Throws a ConfigError, a
+ * StartError, an IdentityError, or the last error of Redis or Postgres.
  */
 export async function openBackends(
   given: Config,

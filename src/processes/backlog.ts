@@ -1,4 +1,7 @@
-/** Collects metrics on demand: the pending work over all partitions, and the memory of the Redis servers. */
+/**
+ * Provides metrics that are collected on demand: the pending work in all partitions, and the memory of the Redis
+ * servers.
+ */
 
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
@@ -9,7 +12,7 @@ import { parseInfo } from './facts.js';
 import { processLimits as limits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Counts pending items over all partitions. */
+/** How many items are pending in all partitions. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -28,7 +31,7 @@ const nothingWaits = (): Backlog => ({
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
-/** Counts pending items. Error: `unavailable`. */
+/** Counts pending items. Throws `unavailable`. */
 export async function readBacklog({
   connection,
   keys,
@@ -89,7 +92,7 @@ export function startBacklog({ connection, keys, time, troubles, figures }: Back
     countedAt = time.monotonic();
   });
 
-  /** Counts again unless the last count is recent, so that all metrics of one scrape share a count. */
+  /** Counts again unless the last count is recent. All metrics of one scrape thus share a count. */
   async function refresh(): Promise<void> {
     if (time.monotonic() - countedAt <= limits.backlog_age_ms_max) return;
     await time.within(limits.backlog_wait_ms_max, count().catch(onError));

@@ -1,6 +1,6 @@
 /**
- * Cleans up in the background of the role `flush`. Ends unused sessions. Removes messages and files past their maximum
- * age, and the remaining data of deleted accounts.
+ * Cleans up in the background of the role `flush`: ends unused sessions, and removes messages and files that are too
+ * old and what remains of deleted accounts.
  */
 
 import { journalLimits as limits } from '../journal/limits.js';
@@ -50,7 +50,7 @@ export function startCleanup({ config, time, log, store, files, figures, held }:
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // Does not delete files during a drill, because the files may belong to the original installation.
+      // Keeps files during a drill, because they may belong to the original installation.
       for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
           log.warn({ reason: error.message }, `cleanup of ${kind} failed and will be retried`),

@@ -1,4 +1,4 @@
-/** Runs the role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
+/** Runs the role `deliver`, which pushes updates to webhooks and finishes the work of processes that died. */
 import type { Send } from '../delivery/context.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
@@ -26,7 +26,7 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
-/** Creates the part of the role that keeps delivered updates. Returns null without the setting UPDATES_DAYS. */
+/** Creates the part of the role that stores delivered updates. Returns null without the setting UPDATES_DAYS. */
 function createKeeper({ config, time, store, figures, troubles }: Backends): UpdateKeeper | null {
   if (config.UPDATES_DAYS === 0) return null;
   const keeper = new UpdateKeeper({
@@ -48,7 +48,7 @@ function createKeeper({ config, time, store, figures, troubles }: Backends): Upd
   return keeper;
 }
 
-/** Builds the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
+/** Creates the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
 function createParts(backends: Backends, aroundSend: (send: Send) => Send, keeper: UpdateKeeper | null) {
   const { config, time, random, managementBot, log, store, files, wakeQueue, traces, troubles, held } =
     backends;
@@ -90,8 +90,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // Holds deliveries back during a drill. Otherwise failed deliveries during the drill would count as failures of the
-    // receivers.
+    // Sends nothing during a drill. A failed delivery would otherwise count as the receiver's failure.
     send: aroundSend(async (to, headers, body, signal, maySend) => {
       while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
       return sender.send(to, headers, body, signal, maySend);
@@ -108,7 +107,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
       if (dead !== null)
         log.warn({ bot, slot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
-    // Ignores a truncated answer, because the call in it may be incomplete.
+    // A truncated answer is ignored, because the call in it may be incomplete.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
     onRemoved: (queue) =>

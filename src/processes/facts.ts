@@ -1,4 +1,4 @@
-/** Collects the facts for `petrel doctor` and the operations page. Findings are derived from these facts. */
+/** Collects the facts from which `petrel doctor` and the operations page derive findings. */
 import { loadEngine } from '../http/engine.js';
 import { keptAgeMs } from '../journal/purge.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
@@ -18,7 +18,7 @@ import { processLimits } from './limits.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** Returns how much of a journal's limits is used, as a fraction. The fraction is above 1 when a limit is exceeded. */
+/** Returns how much of a journal's limits is used. 1 means that a limit is reached. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
@@ -29,7 +29,7 @@ export function parseInfo(info: string) {
     number,
     used: number('used_memory'),
     max: number('maxmemory'),
-    /** Whether the last write and rewrite of the append-only file succeeded. */
+    /** Whether Redis' last write and last rewrite of the append-only file succeeded. */
     appending: !/^(aof_last_write_status|aof_last_bgrewrite_status):err/m.test(info),
   };
 }
@@ -43,14 +43,14 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
 async function overdueWebhooks({ connection, keys, time }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // Leaves out webhooks that became due within the last few seconds.
+      // Webhooks that became due in the last few seconds do not count.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', time.now() - 10_000),
     ),
   );
   return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
 }
 
-/** Lists webhooks and routes whose attempts have all failed for processLimits.failing_finding_ms. */
+/** Lists webhooks and routes that have had only failures for `processLimits.failing_finding_ms`. */
 async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFacts[]> {
   const { failing_finding_ms: ms, failing_findings_max: max } = processLimits;
   const failing = await loadFailingFor(shards.control.db, ms, max);
@@ -62,14 +62,15 @@ async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFact
         slot === 0 ? [] : store.webhooks.routes(bot),
         store.queues.info(queue),
       ]);
-      // A single failure is not a finding, even if its retry is minutes away.
+      // A single failure is no finding, even if its retry is minutes away.
       if (webhook === null || error === null || (error.date - since) * 1_000 < ms) return [];
       const route = routes.find((each) => each.slot === slot)?.name ?? null;
       const { host } = new URL(webhook.url);
       return [{ username, route, host, since, error: error.message }];
     }),
   );
-  // Leaves out a webhook whose settings cannot be read, for instance without its key. The other findings are shown.
+  // Leaves out a webhook whose settings cannot be read, for instance because its key is missing. The others are still
+  // shown.
   return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
 }
 
@@ -132,8 +133,8 @@ async function movingNow({ pool, time }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * Collects the facts. `warnings` are about the configuration of Redis. Throws the error of an unavailable Redis or
- * Postgres.
+ * Collects the facts. `warnings` are about the configuration of Redis. Throws an error if Redis or Postgres is
+ * unavailable.
  */
 export async function gather(
   backends: Backends,

@@ -1,11 +1,11 @@
-/** Derives findings from facts, without side effects. A finding is a problem with advice on how to solve it. */
+/** Derives findings from facts, without side effects. A finding is a problem and advice on how to solve it. */
 
 import type { DaysState } from '../postgres/day_partitions.js';
 
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** The memory limit in bytes, or 0 when unlimited. */
+  /** The memory limit in bytes. 0 means unlimited. */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
@@ -16,70 +16,67 @@ export interface DatabaseFacts {
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** The number of future days that have a partition for failures, or null for a database without chat partitions. */
+  /**
+   * For how many future days there are partitions for delivery failures. Null for a database without chat partitions.
+   */
   readonly failureDaysAhead: number | null;
-  /** The number of future days that have a partition for messages, or null for a database without chat partitions. */
+  /** For how many future days there are partitions for messages. Null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
   /**
-   * The partitions of delivered updates. Null without the setting UPDATES_DAYS, or for a database without chat
+   * The partitions for delivered updates. Null without the setting UPDATES_DAYS, and for a database without chat
    * partitions.
    */
   readonly keptDays: DaysState | null;
-  /**
-   * The last loss of committed transactions: how many ms ago it happened, and how many transactions were lost. Null if
-   * no transaction was ever lost.
-   */
+  /** The last loss of committed transactions: how many ms ago, and how many transactions. Null if there was none. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** The number of partitions whose entities must still be written again from Redis. */
+  /** The number of partitions that must still be written again from Redis. */
   readonly rewriting: number;
 }
 
 export interface WebhookFacts {
   readonly username: string;
-  /** The name of the webhook route, or null for the webhook of the bot. */
+  /** The webhook route's name, or null for the bot's own webhook. */
   readonly route: string | null;
-  /**
-   * Host and port of the receiver. The facts leave out the rest of the URL, because that rest often contains a token.
-   */
+  /** The receiver's host and port. The rest of the URL is left out, because it often contains a token. */
   readonly host: string;
-  /** The Unix time in s of the first failure. */
+  /** The Unix time in seconds of the first failure. */
   readonly since: number;
   readonly error: string;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** The warnings about the configuration of Redis. Redis is checked before it is used. */
+  /** Warnings about the configuration of Redis, from the check at the start. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
     readonly waiting: number;
     readonly fullest: number;
-    /** The time since the last write to Postgres in ms, or null if there was none. */
+    /** How many ms ago the last write to Postgres was, or null if there was none. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
   /**
-   * Webhooks whose attempts have all failed for processLimits.failing_finding_ms, the most recent failure first. The
-   * list has at most processLimits.failing_findings_max webhooks.
+   * Webhooks that have had only failures for `processLimits.failing_finding_ms`, most recent failure first. At most
+   * `processLimits.failing_findings_max`.
    */
   readonly failingWebhooks: readonly WebhookFacts[];
   /** The number of flushers that reported recently. `nodes` counts the processes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
   readonly databases: readonly DatabaseFacts[];
-  /** Null if no partitions are moving. */
+  /** The unfinished move of partitions, or null. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** True during a drill, in which Petrel sends no requests to webhooks and browsers. */
+  /** True during a drill. Petrel then sends no requests to webhooks and browsers. */
   readonly held: boolean;
-  /** Why uploaded files cannot be written. Null if they can be written, or if this was not checked. */
+  /** Why uploaded files cannot be written. Null if they can be written or if this was not checked. */
   readonly files: string | null;
-  /** The time in ms since Redis last lost changes, or null if it never did. */
+  /** How many ms ago Redis last lost changes, or null if it never did. */
   readonly lostAgo: number | null;
 }
 
 export interface Finding {
-  /** Whether the finding causes failures now or soon. False if it is only advice. */
+  /** True if the finding causes failures now or soon. False if it is only advice. */
   readonly bad: boolean;
   readonly what: string;
   readonly todo: string;
@@ -87,7 +84,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move counts as interrupted if it has not been reported for this long. */
+/** A move counts as interrupted if no process has reported it for this long, in ms. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -147,7 +144,7 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
 }
 
 /**
- * Flushers create missing partitions when they start. If no flusher is running, missing partitions are reported as
+ * Flushers create missing partitions when they start. While no flusher runs, a missing partition is therefore only
  * advice.
  */
 function ofKeptDays(database: string, { today, ahead, overdue }: DaysState, flushers: number): Finding[] {
@@ -191,8 +188,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // While no flusher is running, missing partitions are reported as advice, because a flusher creates them when it
-      // starts.
+      // While no flusher runs, a missing partition is only advice, because a flusher creates it when it starts.
       bad: flushers > 0,
       what: `${database} has no partition for tomorrow’s delivery failures`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
@@ -228,8 +224,7 @@ function ofWebhook({ username, route, host, since, error }: WebhookFacts): Findi
   const which = route === null ? 'the webhook' : `the webhook route ${route}`;
   const start = new Date(since * 1_000).toISOString().slice(0, 16).replace('T', ' ');
   return {
-    // One owner's failing receiver is not a fault of the installation, so such a receiver must not fail the operator's
-    // health checks.
+    // A receiver that fails is its owner's fault. It must not fail the operator's health checks.
     bad: false,
     what: `${which} of @${username} at ${host} has failed every attempt since ${start} UTC: ${error}`,
     todo: 'ask the owner of the bot to check the receiver; updates that fail for a day become dead letters',

@@ -1,4 +1,4 @@
-/** Runs the role `flush`. It writes journals to Postgres and removes files that nothing uses. */
+/** Runs the role `flush`, which writes journals to Postgres and removes files that nothing uses. */
 
 import { fileLimits as limits } from '../files/limits.js';
 import { createFlusher, type Flusher } from '../journal/flusher.js';
@@ -10,10 +10,7 @@ import { flushFigures } from './history.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/**
- * Closes Redis for a clean shutdown. The roles that change state stop before this role, and Redis stops after this
- * role.
- */
+/** Closes Redis for a clean shutdown. Roles that change state stop before this role, and Redis stops after it. */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery

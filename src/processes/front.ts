@@ -1,4 +1,4 @@
-/** Runs the role `front`. It serves HTTP for bots and people. */
+/** Runs the role `front`, which serves HTTP for bots and people. */
 
 import { publicPost } from '../actions/public_posts.js';
 import {
@@ -51,19 +51,19 @@ import type { Role } from './role.js';
 import { signerOf } from './signer.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** Publishes the keys with which receivers verify deliveries. If there are no keys, the path is unknown. */
+/** Publishes the keys with which receivers verify deliveries. Without keys, the path is unknown. */
 function keyPages({ WEBHOOK_SIGNING_KEYS: keys }: Config): Readonly<Record<string, RequestHandler>> {
   if (keys === undefined) return {};
   const text = publicKeySet(keys);
   return { [keySetPath]: (request) => request.reply(200, text) };
 }
 
-/** Matches a request id. No token has this format. */
+/** The form of a request id. No token has this form. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
- * Takes the request id from a trusted load balancer. For other requests, builds an id from the node and a number.
- * Ignores ids that clients send, because a client might send its token as an id.
+ * Takes the request id from a trusted load balancer. Otherwise builds it from the node's name and a number. An id that
+ * a client sends is ignored, because the client might send its token.
  */
 function accessListener(
   access: AccessLog,
@@ -157,7 +157,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
 
 const files_look_ms = 30_000;
 
-/** Aborts the start if uploads cannot be written, and repeats this check regularly. Errors: StartError. */
+/** Aborts the start if uploads cannot be written, and then repeats this check regularly. Throws a StartError. */
 async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);
@@ -173,7 +173,7 @@ async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   return { problem: () => problem, stop: () => time.cancel(timer) };
 }
 
-/** Returns the pages of posts. If readers need an account, every page only offers to sign in. */
+/** Creates the pages of posts. If readers need an account, each page only offers to sign in. */
 function postPages({ config, store }: Backends): PostPages | undefined {
   const pages = createPostPage(baseUrlOf(config));
   if (pages === undefined) return undefined;
@@ -196,7 +196,7 @@ function waysToSignIn({ config, store, secrets, time, log }: Backends): SignIn {
   };
 }
 
-/** Creates the previews of links. Returns null without the setting LINK_PREVIEWS. */
+/** Creates the link previews. Returns null without the setting LINK_PREVIEWS. */
 function openPreviews({ config, time, store, held, figures }: Backends, guard: Guard): LinkPreviews | null {
   if (!config.LINK_PREVIEWS) return null;
   const previews = createPreviews({ guard, time, store, held });
@@ -263,9 +263,8 @@ export async function startFront(
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front', time) : undefined;
   let leaving = false;
-  // Returns whether the front can answer requests. A front needs Redis, but not a token lease. Without the lease, the
-  // front looks up the token at each call. In a cluster, one master has all leases, and the loss of this master must
-  // not stop every front.
+  // Returns whether the front can answer requests. It needs Redis, but no token lease: without the lease, it looks up
+  // the token at each call. In a cluster, one master has all leases, and losing this master must not stop every front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const routed = openDispatch(backends, {

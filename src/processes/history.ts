@@ -1,7 +1,7 @@
 /**
- * Records figures of the last hour for the charts of the operations page. Every process adds its own figures to a point
- * that all processes share. One hash in Redis has up to history_points_max points of up to history_point_bytes_max
- * bytes. Readers skip names that they do not know, because another version may have added them.
+ * Records figures of the last hour for the charts of the operations page. All processes add their figures to the same
+ * points. One hash in Redis has up to `history_points_max` points of up to `history_point_bytes_max` bytes. Readers
+ * skip names that they do not know, because another version may have added them.
  */
 import { durationBounds } from '../obs/distribution.js';
 import type { CallFigures } from '../obs/requests.js';
@@ -37,7 +37,7 @@ export const deliveryFigures = (outcomes: Readonly<Record<string, number>>): Nod
 
 export const flushFigures = (lagMs: number): NodeFigures => ({ levels: { lag_ms: Math.round(lagMs) } });
 
-/** Returns the memory that all Redis servers use, in bytes. */
+/** Returns how much memory all Redis servers use, in bytes. */
 async function redisBytes({ connection }: Pick<Backends, 'connection'>): Promise<number> {
   const used = await Promise.all(
     connection.nodes().map(async ({ client }) => parseInfo(await client.info('memory')).used),
@@ -46,7 +46,7 @@ async function redisBytes({ connection }: Pick<Backends, 'connection'>): Promise
 }
 
 /**
- * Adds the figures of this process to the history every history_step_ms until it stops. If Redis does not answer, the
+ * Adds this process's figures to the history every `history_step_ms` until it stops. If Redis does not answer, the
  * figures of that time are lost.
  */
 export function startHistory(
@@ -61,7 +61,7 @@ export function startHistory(
   let timer: Timer | undefined;
   let stopped = false;
 
-  /** Returns the current values of all roles, and by how much their counters have grown since the last call. */
+  /** Returns the current values of all roles, and how much their counters have grown since the last call. */
   function grown(): string[] {
     const now = new Map<string, number>();
     const parts: string[] = [];
@@ -80,20 +80,20 @@ export function startHistory(
   const send = (parts: readonly string[]) =>
     runner.call('presence/add_figures', 0, { figures: keys.figures() }, { added: parts.join(' ') });
 
-  /** Returns the time in ms until the next point should be written. */
+  /** Adds the figures. Returns how many ms later the next point should be written. */
   async function add(): Promise<number> {
     const parts = grown();
-    // Adds nothing while this Redis is not in use, because this Redis may belong to another installation.
+    // Adds nothing while this Redis is not in use, because it may belong to another installation.
     if (!connection.at(0)?.runId()) return limits.history_step_ms;
     const added = await send(parts);
     if (added.status !== 'ok') return limits.history_step_ms;
-    // Only one process reads the memory for a point, because INFO is slow.
+    // INFO is slow, so only one process reads the memory for each point.
     if (added.first === 1) await send([`redis_bytes ${await redisBytes(backends)}`]);
     return added.rest_ms;
   }
 
-  // Writes in the middle of each point's interval, by the clock of Redis. A timer that fires slightly early or late
-  // therefore still writes to every point exactly once.
+  // Writes in the middle of each point's interval, according to the clock of Redis. Each point is thus written exactly
+  // once even if a timer fires slightly early or late.
   const round = async (): Promise<void> => {
     const rest = await add().catch((error: Error) => {
       onError(error);
@@ -115,7 +115,7 @@ export function startHistory(
   };
 }
 
-/** Returns a point from its figures by name. */
+/** Builds a point from its figures. */
 export function pointOf(at_ms: number, figures: ReadonlyMap<string, number>): History['points'][number] {
   const count = (name: string) => figures.get(`+${name}`) ?? 0;
   const deliveries = [...figures].flatMap(([name, attempts]) =>
@@ -138,10 +138,7 @@ export function pointOf(at_ms: number, figures: ReadonlyMap<string, number>): Hi
 const figuresIn = (text: string): ReadonlyMap<string, number> =>
   new Map([...text.matchAll(/(\S+) (\d+)(?= |$)/g)].map(([, name = '', value]) => [name, Number(value)]));
 
-/**
- * Loads the points of the last hour that are complete and begin after `afterMs`. Throws the error of an unavailable
- * Redis.
- */
+/** Loads the complete points of the last hour that begin after `afterMs`. Throws an error if Redis is unavailable. */
 export async function readHistory(
   { connection, keys }: Pick<Backends, 'connection' | 'keys'>,
   afterMs: number,
@@ -150,8 +147,7 @@ export async function readHistory(
   const client = connection.at(0)?.client;
   if (!client) throw new Error('the server of partition 0 is unavailable');
   const at_ms = await clockOf(client);
-  // Leaves out the current point, because processes still add to it. The current point has replaced the point of an
-  // hour ago.
+  // Leaves out the current point, to which processes still add. It has replaced the point of an hour ago.
   const current = Math.floor(at_ms / step_ms);
   const first = Math.max(current - places + 1, Math.floor(afterMs / step_ms) + 1);
   const numbers = Array.from({ length: Math.max(0, current - first) }, (_, i) => first + i);

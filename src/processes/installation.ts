@@ -1,6 +1,6 @@
 /**
  * Checks the settings that must be equal on all nodes of an installation: partitions, keys and peppers. The first node
- * records these settings.
+ * records them.
  */
 import type { Config } from '../config/config.js';
 import { noteInstallation, readInstallation } from '../postgres/accounts/rotation.js';
@@ -9,12 +9,12 @@ import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
-/** Reports a start that cannot succeed until an operator changes a setting. The message names the change. */
+/** Thrown when a start cannot succeed until an operator changes a setting. The message names the change. */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Compares the settings with the recorded settings. Errors: StartError. */
+/** Compares the settings with the recorded ones. Throws a StartError. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
@@ -41,15 +41,15 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with the settings recorded in Postgres. Changes nothing. Errors: StartError. */
+/** Compares the settings with those recorded in Postgres. Changes nothing. Throws a StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
 }
 
 /**
- * Compares the settings with the recorded settings, and then opens the secrets. Some secrets must survive a change of
- * the pepper. They are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
+ * Compares the settings with the recorded ones and opens the secrets. Some secrets must survive a change of the pepper,
+ * so they are derived from the installation's first pepper, which is stored encrypted. Throws a StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
@@ -63,14 +63,14 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // Loads the values again, because a node that started a moment earlier may have stored its values.
+  // A node that started a moment earlier may have recorded its values, so loads them again.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');
   return createSecrets(peppers, ring, root);
 }
 
-/** Records the key with which this node encrypts. From now on every node must have this key. Errors: StartError. */
+/** Records the key with which this node encrypts. From then on, every node must have this key. Throws a StartError. */
 export async function noteSecrets(db: Database, { checks }: Secrets): Promise<void> {
   const [first] = checks.keys;
   if (first === undefined) return;
@@ -80,12 +80,12 @@ export async function noteSecrets(db: Database, { checks }: Secrets): Promise<vo
     throw new StartError(`TOKEN_KEYS ${first.id} is not the key that this installation has under this id`);
 }
 
-/** Compares the number of partitions with the number recorded in this Redis. Errors: StartError. */
+/** Compares the number of partitions with the number recorded in this Redis. Throws a StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Only the first node writes the number. Other nodes must be able to start when Redis is full and refuses writes.
+  // Only the first node writes the number. Other nodes must be able to start while Redis is full and refuses writes.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();

@@ -1,23 +1,22 @@
-/** Sets the limits for the reports of processes and for the operations page. */
+/** The limits of the reports by processes and of the operations page. */
 export const processLimits = {
-  /** How old the count of pending work in Redis may be when metrics are read. */
+  /** How old the count of pending work in Redis may be when metrics are read, in ms. */
   backlog_age_ms_max: 1_000,
   /**
-   * The maximum time for which a scrape of metrics waits for the count of pending work. If the count takes longer, the
-   * scrape returns the last known count.
+   * How long a scrape of metrics waits for the count of pending work, in ms. After that, it gets the last known count.
    */
   backlog_wait_ms_max: 2_000,
   /**
-   * How often a process reports to the operations page. After `node_silent_ms` without a report, the process counts as
-   * silent. After `node_age_ms_max`, the process counts as ended.
+   * How often a process reports to the operations page, in ms. After `node_silent_ms` without a report it counts as
+   * silent, and after `node_age_ms_max` as ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,
   node_age_ms_max: 30_000,
   node_calls_reported_max: 40,
   /**
-   * The history of the operations page: the length of a point, and how many points are stored. Together the points
-   * cover an hour. The size of a point does not depend on the number of processes: about 300 bytes.
+   * The history of the operations page: the length of a point, and how many points there are. Together they cover an
+   * hour. A point has about 300 bytes, however many processes there are.
    */
   history_step_ms: 5_000,
   history_points_max: 720,
@@ -26,9 +25,9 @@ export const processLimits = {
   prometheus_wait_ms_max: 8_000,
   prometheus_answer_bytes_max: 4 * 1024 * 1024,
   prometheus_age_ms_max: 15_000,
-  /** The minimum window over which rates from Prometheus are averaged. The window must contain several scrapes. */
+  /** The shortest window over which rates from Prometheus are averaged, in ms. It must contain several scrapes. */
   prometheus_window_ms_min: 120_000,
-  /** How long a webhook must fail before it is reported as a finding, and the maximum number of such findings. */
+  /** How long a webhook must fail before it becomes a finding, and the maximum number of such findings. */
   failing_finding_ms: 60_000,
   failing_findings_max: 20,
   operations_look_ms: 1_000,

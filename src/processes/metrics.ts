@@ -1,6 +1,6 @@
 /**
- * Serves the status pages of a process: health, readiness and metrics. Fronts serve these pages on their own port,
- * other roles on METRICS_PORT.
+ * Serves a process's status pages: health, readiness and metrics. Fronts serve them on their own port, other roles on
+ * METRICS_PORT.
  */
 
 import { version } from '../config/version.js';
@@ -16,8 +16,8 @@ export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
   createMetrics({ version, engine: name, engineVersion });
 
 /**
- * Returns the status pages by path. If there is a `problem`, the readiness page shows it, but the process still counts
- * as ready, because calls without files still work.
+ * Returns the status pages by path. A `problem` is shown on the readiness page. The process still counts as ready,
+ * because calls without files work.
  */
 export const statusPages = (
   metrics: Metrics,
@@ -85,7 +85,7 @@ export function registerMetrics(
   for (const figure of [...own, ...figures]) metrics.register(figure);
 }
 
-/** Serves the status pages if METRICS_PORT is set. Stops when the other roles of the process have stopped. */
+/** Serves the status pages if METRICS_PORT is set. Stops after the other roles of the process. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, time, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };

@@ -1,6 +1,6 @@
 /**
- * Reports on this process. Every process writes its counters to one Redis hash every few seconds, and any front reads
- * the hash for operators. The reports delay no calls.
+ * Reports on this process. Every process writes its counters to a Redis hash every few seconds, and any front reads the
+ * hash for operators. Reports delay no calls.
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -16,10 +16,13 @@ import { processLimits } from './limits.js';
 import { clockOf } from './redis_clock.js';
 import type { Role } from './role.js';
 
-/** A report. `reported_ms` is the time of the report by the clock of Redis. */
+/** A report. `reported_ms` is when it was made, according to the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
-/** Parses a report. A process of another version may report other details, but its core fields have the same format. */
+/**
+ * Parses a report. A process of another version may report other details, but the core fields always have the same
+ * format.
+ */
 function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCore | null {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -31,8 +34,8 @@ function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCo
 }
 
 /**
- * Loads the recent reports of processes. A process that was killed stays in the list for up to
- * processLimits.node_age_ms_max. Drops details beyond wireLimits.nodes_report_bytes_max.
+ * Loads the recent reports of processes. A killed process stays in the list for up to `processLimits.node_age_ms_max`.
+ * Details beyond `wireLimits.nodes_report_bytes_max` are dropped.
  */
 export async function readNodes({
   connection,
@@ -44,7 +47,7 @@ export async function readNodes({
   const seen: SeenNode[] = [];
   const gone: string[] = [];
   let bytes = 0;
-  // Sorts the reports, so that details are always dropped for the same processes.
+  // Sorts the reports, so that always the same processes lose their details.
   for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
     const reported_ms = Number(text.slice(0, space));
@@ -65,13 +68,13 @@ export async function readNodes({
 }
 
 /**
- * How often the event loop is measured. Each measurement wakes the process. An interval of 20 ms would use more than
- * half of the CPU budget of an idle process.
+ * How often the event loop is measured, in ms. Each measurement wakes the process. An interval of 20 ms would use more
+ * than half of an idle process's CPU budget.
  */
 const loop_look_ms = 100;
 /**
- * A process that is busy for less than this share of the time counts as idle. The event loop delay of an idle process
- * is not measured.
+ * A process that is busy for less than this share of the time counts as idle, and the delay of its event loop is not
+ * measured.
  */
 const idle_share_max = 0.02;
 
@@ -96,7 +99,7 @@ function createPulse(time: Time) {
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
       const found = {
-        // Subtracts the interval of the measuring timer. The measured delay includes this interval.
+        // The measured delay includes the interval of the measuring timer.
         loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - loop_look_ms),
         loop_max_ms: Math.max(0, inMs(delay.max) - loop_look_ms),
         cpu: Math.round(share * 1_000) / 1_000,
@@ -118,7 +121,7 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-/** Reports this process at regular intervals until it stops, and once more at shutdown. This role must start last. */
+/** Reports this process regularly until it stops, and once more at shutdown. This role must start last. */
 export const reportAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
@@ -139,7 +142,7 @@ export const reportAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.lastReport = report;
-      // Reports nothing while this Redis is not in use, because this Redis may belong to another installation.
+      // Reports nothing while this Redis is not in use, because it may belong to another installation.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
       await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(report) });
@@ -149,7 +152,7 @@ export const reportAs =
     const onStopping = () => void (reportOnce.running() ?? Promise.resolve()).then(reportOnce);
     stopping.addEventListener('abort', onStopping, { once: true });
     reportOnce();
-    // Removes expired reports of killed processes at each start, because operators may never open the page.
+    // Removes expired reports of killed processes. Nobody else would if operators never open the page.
     await readNodes(backends).catch(onError);
     const stopReporting = time.repeat(processLimits.node_tell_ms, reportOnce);
     const history = startHistory(backends);

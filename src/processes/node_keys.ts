@@ -1,7 +1,8 @@
 /**
- * Records which keys and peppers the running nodes have. A node joins only if it and every other node can decrypt and
- * look up each other's values. If keys are introduced in the wrong order, the new node therefore fails to start.
- * Otherwise calls would fail later. A rotation also checks here whether any node still uses a former key.
+ * Records which keys and peppers the running nodes have. A node joins only if it can decrypt and look up the values of
+ * every other node, and they can decrypt and look up its values. If keys are introduced in the wrong order, a new node
+ * thus fails to start, instead of calls failing later. A rotation also checks here whether a node still uses an old
+ * key.
  */
 
 import type { Logger } from '../obs/log.js';
@@ -30,8 +31,8 @@ export interface NodeKeysOptions {
 }
 
 /**
- * Returns why two nodes must not run at the same time, or null if they may. Each node must be able to use the values
- * that the other node writes.
+ * Returns why two nodes must not run at the same time, or null if they may. Each must be able to use the values that
+ * the other writes.
  */
 export function conflict(own: Checks, other: Checks): string | null {
   const [key, theirs] = [own.keys[0], other.keys[0]];
@@ -76,7 +77,7 @@ export function createNodeKeys(options: NodeKeysOptions) {
     const found: Checks[] = [];
     for (const [name, text] of Object.entries(await client.hgetall(key))) {
       const space = text.indexOf(' ');
-      // Removes expired entries. A killed node stays in the list until its entry expires.
+      // Removes expired entries. A killed node's entry stays until it expires.
       if (Number(text.slice(0, space)) + storeLimits.ring_age_ms_max < now) await client.hdel(key, name);
       else if (name !== node) found.push(JSON.parse(text.slice(space + 1)));
     }
@@ -95,8 +96,8 @@ export function createNodeKeys(options: NodeKeysOptions) {
     others,
     leave,
     /**
-     * Announces this node to the other nodes until it shuts down. Errors: StartError when a running node has
-     * conflicting keys.
+     * Announces this node to the others until it shuts down. Throws a StartError if a running node has conflicting
+     * keys.
      */
     async join(log: Logger) {
       const deadline = time.monotonic() + storeLimits.ring_age_ms_max + storeLimits.ring_interval_ms;

@@ -1,7 +1,7 @@
 /**
  * Shows operators the state of the whole installation. Queries the databases and Redis on demand, at most once per
- * interval for all viewers together. If a store is unavailable, only the part about that store is missing, and the
- * other parts are not delayed.
+ * interval for all viewers together. If one of them is unavailable, only its part is missing, and the others are not
+ * delayed.
  */
 
 import { version } from '../config/version.js';
@@ -33,7 +33,7 @@ async function inTime<T>(time: Time, asked: Promise<T>): Promise<T | null> {
   return answer ?? null;
 }
 
-/** Caches an answer. The age of an answer counts from the moment of its request. */
+/** Caches an answer for `ms` from the moment when it was requested. */
 function remembered<T>(time: Time, ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -79,7 +79,7 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
 
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Leaves out the warnings about Redis, because every process checks Redis when it starts.
+  // Leaves out warnings about Redis, because every process checks Redis at its start.
   const facts = await gather(backends, state, [], null);
   return {
     facts,
@@ -161,7 +161,7 @@ async function look(backends: Backends): Promise<Overview> {
 }
 
 /**
- * Returns the bots with the most pending updates among the bots with due webhooks. Bots that poll are not ranked, but
+ * Returns the bots with the most pending updates, among those whose webhooks are due. Polling bots are not ranked, but
  * operators can look them up by name.
  */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
@@ -200,7 +200,7 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
       return {
         id,
         username,
-        // Shows only the host, because webhook URLs often contain a token.
+        // Shows only the host, because a webhook URL often contains a token.
         ...(webhook ? { webhook_host: new URL(webhook.url).host } : {}),
         pending: info.pending,
         ...(failing_since === null ? {} : { failing_since }),
@@ -213,7 +213,10 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
   );
 }
 
-/** Creates the function that returns a range. An hour comes from Redis, and longer ranges come from Prometheus. */
+/**
+ * Creates a function that returns the history of a range. An hour comes from Redis, and longer ranges come from
+ * Prometheus.
+ */
 function createHistories(backends: Backends): Operations['history'] {
   const { time, troubles, config } = backends;
   const { PROMETHEUS_URL: url } = config;

@@ -1,14 +1,14 @@
-/** Holds the node name of this process, and the figures that its roles add to its report and to the history. */
+/** The node name of this process, and the figures that its roles add to its report and to the history. */
 import type { Random } from '../random.js';
 import type { NodeReport } from '../wire/admin_results.js';
 
 export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
 
-/** The figures of a role for the history, by name. They are whole numbers. */
+/** A role's figures for the history, by name. They are whole numbers. */
 export interface NodeFigures {
-  /** Counters, which only grow. The history has the sum of all processes. */
+  /** Counters, which only grow. The history has their sum over all processes. */
   readonly counts?: Readonly<Record<string, number>>;
-  /** Current values. The history has the maximum of all processes. */
+  /** Current values. The history has their maximum over all processes. */
   readonly levels?: Readonly<Record<string, number>>;
 }
 

@@ -1,4 +1,4 @@
-/** Logs and counts two events: Postgres lost transactions, or another server replaced the Postgres server. */
+/** Logs and counts when Postgres lost transactions or another server replaced it. */
 
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';
@@ -14,7 +14,8 @@ export interface PostgresEvents {
 }
 
 /**
- * The minimum time between two log lines about a replaced server. Every new connection detects the replacement again.
+ * The minimum time between two log lines about a replaced server, in ms. Every new connection detects the replacement
+ * again.
  */
 const log_interval_ms = 10_000;
 

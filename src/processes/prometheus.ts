@@ -1,6 +1,6 @@
 /**
- * Reads figures of up to a week from the Prometheus of the installation (setting PROMETHEUS_URL). The queries are fixed:
- * a caller chooses only one of the ranges.
+ * Reads figures of up to a week from the installation's Prometheus (setting PROMETHEUS_URL). The queries are fixed: a
+ * caller only chooses one of the ranges.
  */
 import { z } from 'zod';
 import { durationBounds } from '../obs/distribution.js';
@@ -32,7 +32,10 @@ const matrix = z.object({
 type Add = (name: string, value: number) => void;
 
 interface Query {
-  /** The query for the figures of each step. Rates are averages over the window. `window` and `step` are in seconds. */
+  /**
+   * Returns the query for the figures of each step. Rates are averages over the window. `window` and `step` are in
+   * seconds.
+   */
   readonly text: (window: number, step: number) => string;
   readonly read: (labels: Readonly<Record<string, string>>, value: number, add: Add) => void;
 }
@@ -55,7 +58,7 @@ const queries: readonly Query[] = [
         Number(le?.replace('+Inf', 'Infinity')),
       );
       if (i < 0) return;
-      // In Prometheus, a bucket contains the counts of all lower buckets.
+      // In Prometheus, a bucket's count includes the counts of all lower buckets.
       add(`+t${i}`, value);
       add(`+t${i + 1}`, -value);
     },
@@ -75,8 +78,8 @@ const queries: readonly Query[] = [
 ];
 
 /**
- * Loads the points of a range, at most limits.history_points_max. Throws if Prometheus does not give a valid answer to
- * every query within limits.prometheus_wait_ms_max.
+ * Loads the points of a range, at most `limits.history_points_max`. Throws unless Prometheus gives a valid answer to
+ * every query within `limits.prometheus_wait_ms_max`.
  */
 export async function readPrometheus({
   url,
@@ -92,7 +95,7 @@ export async function readPrometheus({
   const window = Math.max(step_ms, limits.prometheus_window_ms_min) / 1_000;
   const step = step_ms / 1_000;
   const at_ms = time.now();
-  // Prometheus labels a rate with the end of its window. The history labels a point with its start.
+  // Prometheus labels a rate with the end of its window, but the history labels a point with its start.
   const end = Math.floor(at_ms / step_ms) * step;
   const begin = end - span_ms / 1_000 + step;
   const signal = time.deadline(limits.prometheus_wait_ms_max);
@@ -115,7 +118,7 @@ export async function readPrometheus({
           const figures = points.get(at) ?? new Map<string, number>();
           points.set(at, figures);
           const figure = Number(value);
-          // Skips a rate that is not a number. Prometheus has no rate for a counter that it has read only once.
+          // Prometheus returns NaN as the rate of a counter that it has read only once.
           if (Number.isFinite(figure))
             read(metric, figure, (name, more) => figures.set(name, (figures.get(name) ?? 0) + more));
         }

@@ -1,5 +1,5 @@
 /**
- * Ranks bots with problems in the control database and all shards. The length of the lists is limited. Rows of a moved
+ * Ranks bots with problems over the control database and all shards. The lists have a limited length. Rows of a moved
  * partition are counted only once.
  */
 
@@ -34,8 +34,8 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
 /**
- * Returns up to `limit` bots. The first bots are those with a currently failing webhook. Then come the bots with the
- * most failed attempts. At most callLimits.bots_looked_at_max failing bots are loaded.
+ * Returns up to `limit` bots: first those whose webhook fails now, then those with the most failed attempts. Loads at
+ * most `callLimits.bots_looked_at_max` failing bots.
  */
 export async function mostFailing(sources: SourcesOfFailing, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;
@@ -81,7 +81,7 @@ export async function describeBots(
   return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
 }
 
-/** Counts webhooks and dead letters. Stops counting dead letters at ruleLimits.dead_updates_counted_max. */
+/** Counts webhooks and dead letters, at most `ruleLimits.dead_updates_counted_max` dead letters. */
 export async function loadTotals(sources: Sources) {
   const [totals, letters] = await Promise.all([
     rows.loadTotals(sources.shards.control.db),

@@ -1,4 +1,4 @@
-/** Logs and counts restarts, replacements and moves of Redis, and the changes that these events may have lost. */
+/** Logs and counts restarts, replacements and failovers of Redis, and the changes that may be lost. */
 
 import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
@@ -13,7 +13,8 @@ export interface Histories {
 }
 
 /**
- * How long to wait before logging. All partitions notice a failover within milliseconds and then share one log line.
+ * How long to wait before logging, in ms. All partitions notice a failover within milliseconds and thus share a log
+ * line.
  */
 const gatherMs = 500;
 

@@ -1,4 +1,4 @@
-/** Defines a role, a part of a process that runs until it is stopped. */
+/** A part of a process that runs until it is stopped. */
 export interface Role {
   stop(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * Publishes due scheduled posts in the background of the role `deliver` (decision 0087). Any number of processes may run
- * this, because a post is claimed before it is published, and each attempt has the same request id.
+ * Publishes due scheduled posts in the background of the role `deliver` (decision 0087). Several processes may do so at
+ * the same time, because each post is claimed before it is published, and every attempt has the same request id.
  */
 import { isFinal, publishClaimed } from '../actions/scheduled_posts.js';
 import { figuresOf } from '../obs/metrics.js';
@@ -33,14 +33,14 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
       await publishClaimed(store, post);
       counts.published++;
     } catch (error) {
-      // After any other error, a process tries to publish the post again when the claim ends.
+      // After any other error, the post is published again when the claim has ended.
       if (!isFinal(error)) return onError(error);
       await store.scheduledPosts.failed(post, error.kind).catch(onError);
       counts.failed++;
     }
   }
 
-  /** Publishes the due posts. Returns the time in ms until the next check for due posts. */
+  /** Publishes the due posts. Returns how many ms later to check again. */
   async function publishDue(): Promise<number> {
     while (!stopping.signal.aborted) {
       const ms = (await store.scheduledPosts.untilDue()) ?? Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * Opens the databases that the settings name, and checks the identity of each database. Keeps the shard map from the
- * control database current.
+ * Opens the databases that the settings name and checks what each of them is. Keeps the shard map of the control
+ * database current.
  */
 
 import type { Config } from '../config/config.js';
@@ -32,12 +32,12 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** Returns the URLs of the databases. The control database comes first. */
+/** Returns the URLs of the databases, the control database first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** Returns the standbys. Throws a StartError if a standby belongs to an unconfigured database. */
+/** Returns the standbys. Throws a StartError for the standby of a database that is not configured. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -52,8 +52,8 @@ export function standbysOf(
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**
- * Throws a StartError if a database has a schema that this program cannot use. With `waits`, an outdated schema causes
- * an ordinary error, because a migration may be running.
+ * Throws a StartError if this program cannot use a database's schema. With `waits`, an outdated schema is an ordinary
+ * error, because a migration may be running.
  */
 export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): Promise<void> {
   for (const { id, url } of urls) {
@@ -85,7 +85,7 @@ async function withDatabases(
   }
 }
 
-/** Refuses a database that belongs to another installation, or that is another shard of this installation. */
+/** Refuses a database that belongs to another installation or is another shard of this one. */
 function compareNote(id: number, installation: string, found: string): void {
   if (found === `${id} ${installation}`) return;
   const [number, of] = found.split(' ');
@@ -94,16 +94,16 @@ function compareNote(id: number, installation: string, found: string): void {
 }
 
 /**
- * Compares the shard number recorded in each database with the settings. Must run before a shard is checked for lost
- * transactions. Otherwise a wrong database would look like a database that lost transactions. Errors: StartError, and
- * those of Postgres.
+ * Compares the shard number recorded in each database with the settings. This must come before the check for lost
+ * transactions, because a wrong database would look like one that lost transactions. Throws a StartError or an error of
+ * Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
   await withDatabases(urls, 'check', async (_, others, installation) => {
     for (const { id, pool } of others) {
       const found = await noteOf(pool);
-      // Waits, because a migration may be about to record the shard number.
+      // A migration may be about to record the shard number.
       if (found === undefined)
         throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
@@ -112,9 +112,9 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
 }
 
 /**
- * Records the shard number in each database that has the schema. A new installation is divided evenly over
- * DATABASE_SHARDS. An existing installation keeps its data in place until `petrel shards move`. Errors: StartError, and
- * those of Postgres.
+ * Records the shard number in each database that has the schema. In a new installation, the partitions are divided
+ * evenly over DATABASE_SHARDS. In an existing one, they stay in place until `petrel shards move`. Throws a StartError
+ * or an error of Postgres.
  */
 export async function noteShards(
   urls: readonly ShardUrl[],
@@ -127,8 +127,7 @@ export async function noteShards(
       const found = await noteOf(pool);
       if (found !== undefined) compareNote(id, installation, found);
     }
-    // Divides the partitions before the shards record their numbers, because a node starts to serve as soon as every
-    // shard has recorded its number.
+    // A node starts to serve as soon as every shard has recorded its number, so divides the partitions first.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const { id, pool } of others)
       await plainSql(pool).run`
@@ -163,7 +162,7 @@ export interface OpenOptions {
   readonly role: string;
   readonly node: string;
   readonly connection: RedisServers;
-  /** Returns the script runner. A getter, because the runner does not exist yet when this object is created. */
+  /** Returns the script runner, which does not exist yet when this object is created. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;

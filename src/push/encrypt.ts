@@ -1,6 +1,6 @@
 /**
- * Builds a web push message. Only the browser can decrypt the payload (RFC 8291). The message has a TTL and a topic
- * (RFC 8030).
+ * Builds a web push message with its headers. Only the browser can decrypt its payload (RFC 8291). The message has a
+ * TTL and a topic (RFC 8030).
  */
 import { createECDH, createHash } from 'node:crypto';
 import { encrypt } from 'http_ece';
@@ -11,7 +11,7 @@ export interface BrowserKeys {
   readonly auth: Buffer;
 }
 
-/** Encrypts a push message. Each message uses a new key, so that nobody can link two messages. */
+/** Encrypts a push message. Each has a new key, so that messages cannot be linked with each other. */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();
@@ -29,13 +29,13 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
     seal('', { p256dh, auth });
     return true;
   } catch {
-    // Returns false, because these bytes are not a point on the curve.
+    // These bytes are not a point on the curve.
     return false;
   }
 }
 
 /**
- * Returns the headers of a push message. A push service keeps only the newest pending message of a topic, so each chat
+ * Returns a push message's headers. A push service keeps only the newest pending message of each topic, so each chat
  * has its own topic. The topic is derived from the browser's secret, so that the push service cannot identify the chat.
  */
 export function headersOf(chat: number, authorization: string, auth: Buffer): Record<string, string> {

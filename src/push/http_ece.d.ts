@@ -1,4 +1,4 @@
-/** Declares types for the parts of http_ece that we use. */
+/** Declares types for the parts of http_ece that Petrel uses. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 
@@ -9,6 +9,6 @@ declare module 'http_ece' {
     readonly authSecret: string;
   }
 
-  /** Encrypts by RFC 8188 with the keys of RFC 8291. Returns the header and one record. */
+  /** Encrypts as in RFC 8188, with the keys of RFC 8291. Returns the header and one record. */
   export function encrypt(plain: Buffer, params: EncryptParams): Buffer;
 }

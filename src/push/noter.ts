@@ -1,7 +1,7 @@
 /**
  * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
- * message in each chat. Never blocks or fails, so it cannot delay the flusher. A notification that cannot be recorded
- * is lost. While no person has a push subscription, does nothing.
+ * message of each chat. Never blocks or fails, so it cannot delay the flusher: a notification that cannot be recorded
+ * is lost. Does nothing while nobody has a push subscription.
  */
 import { shared } from '../shared.js';
 import type { NotedMessage } from '../store/chats/push.js';
@@ -30,23 +30,27 @@ export interface Noter {
   start(): void;
   stop(): Promise<void>;
   /**
-   * Returns how many messages were recorded (only the newest per chat), and how many were dropped because too many were
+   * How many messages were recorded (only the newest of each chat), and how many were dropped because too many were
    * pending.
    */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** The maximum difference between the two dates of a row. A larger difference means that the row is an edit. */
+/**
+ * The largest difference between the two dates of a new message's row, in ms. With a larger one, the row is an edit.
+ */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How often to check whether anyone has a push subscription. The check runs only when messages are written to Postgres. */
+/**
+ * How often to check whether anyone has a push subscription, in ms. Checks only when messages are written to Postgres.
+ */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
 /**
- * Returns the message to record. Returns null if the row is not a new message, if the message needs no notification, or
- * if it is too old.
+ * Returns the message to record. Null if the row is not a new message, or if the message needs no notification or is
+ * too old.
  */
 function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
   if (table.table !== 'messages' || entry.image.length === 0) return null;

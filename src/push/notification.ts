@@ -24,8 +24,8 @@ function wordsOf({ content, origin }: MessageRecord): string {
 const nameOf = ({ n, l }: Profile): string => (l === undefined ? n : `${n} ${l}`);
 
 /**
- * Builds a notification. Returns null for messages that need no notification or have no text. `bot` is the bot of a
- * direct chat, in the person's language.
+ * Builds a notification. Returns null for a message that needs no notification or has no text. In a direct chat, `bot`
+ * is the bot's profile in the person's language.
  */
 export function notificationOf(
   chat: ChatRef,

@@ -1,6 +1,6 @@
 /**
- * Sends push notifications. Takes due notifications and skips people with an open browser window. Sends one encrypted
- * push message to each browser of the remaining people. Counts failures but does not retry them.
+ * Sends push notifications. Takes due notifications, skips people with an open browser window, and sends an encrypted
+ * push message to each browser of the others. Failures are counted and not retried.
  */
 
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -27,25 +27,25 @@ export interface PusherOptions {
 }
 
 export interface PushStats {
-  /** The number of push messages that a push service accepted. */
+  /** How many push messages a push service accepted. */
   sent: number;
-  /** The number of subscriptions that a push service reported as unknown. */
+  /** How many subscriptions no longer exist according to the push service. */
   gone: number;
   failed: number;
-  /** The number of people who had a window open. */
+  /** How many people had a window open. */
   present: number;
-  /** The number of notifications dropped because too many for one person were in flight. */
+  /** How many notifications were dropped because too many for the same person were in flight. */
   dropped: number;
 }
 
 const take_interval_ms = 250;
 /**
- * The longest pause while no notification is due. The pause can be long, because messages are recorded `delayMs` before
+ * The longest pause while no notification is due, in ms. It can be long, because messages are recorded `delayMs` before
  * they are due.
  */
 const idle_interval_ms_max = 4_000;
 
-/** A notification to one person about one chat, with a row for each of the person's browsers. */
+/** A notification to one person about one chat, with an entry for each of the person's browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>
@@ -62,20 +62,20 @@ function jobsOf(rows: readonly Addressee[]): Job[] {
   return [...jobs.values()];
 }
 
-/** Returns whether the push service reports that the subscription has ended (RFC 8030 §7.3). */
+/** Returns whether the push service says that the subscription has ended (RFC 8030 §7.3). */
 const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 
 /**
- * Returns whether a failure is temporary and not caused by the subscription. If so, the next message is still sent to
- * this browser.
+ * Returns whether a failure is temporary and has nothing to do with the subscription. The next message is then still
+ * sent to this browser.
  */
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
 /**
  * Sends in rounds. A round fetches the due notifications, starts to send them, and schedules the next round. Messages
- * of earlier rounds may still be in flight: at most `push_in_flight_max` in total, and `push_person_in_flight_max` to
+ * of earlier rounds may still be in flight, at most `push_in_flight_max` in total and `push_person_in_flight_max` to
  * one person.
  */
 export class Pusher {
@@ -132,7 +132,7 @@ export class Pusher {
       if (due.length === 0) return;
       const rows = await store.push.addressees(due);
       const present = await store.presence.among([...new Set(rows.map(({ user_id }) => user_id))]);
-      // Loads each message only once, because many people may get a notification of the same group message.
+      // Many people may get a notification of the same group message, so each message is loaded only once.
       const messages = new Map<string, Promise<StoredMessage | null>>();
       const jobs = jobsOf(rows);
       const absent = jobs.filter(([{ user_id }]) => !present.has(user_id));
@@ -148,7 +148,7 @@ export class Pusher {
     }
   }
 
-  /** Loads the current version of the message. It may have been edited or deleted since it was recorded. */
+  /** Loads the message as it is now. It may have been edited or deleted since it was recorded. */
   async #read(first: Addressee): Promise<StoredMessage | null> {
     const { history } = this.#options.store;
     const [found] = (await history.list(chatOf(first), first.message_id + 1, 1)) ?? [];

@@ -1,4 +1,4 @@
-/** Serves push notifications in a front. Returns the public key and checks a browser's subscription. */
+/** A front's part of push notifications: returns the public key and checks a browser's subscription. */
 
 import type { Guard } from '../delivery/outbound/guard.js';
 import { ApiError, fail } from '../errors.js';
@@ -23,8 +23,8 @@ export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>)
         await guard.vet(endpoint, count);
       } catch (error) {
         if (error instanceof ApiError && /^(too_many_requests|unavailable)$/.test(error.kind)) throw error;
-        // Accepts the subscription even if its host cannot be found now. The name server may be unavailable for a
-        // moment, and each delivery looks up the name again.
+        // Accepts a subscription whose host cannot be found now. The name server may be unavailable for a moment, and
+        // each delivery looks up the name again.
         if (!(error instanceof ApiError) || error.kind !== 'webhook_host_unresolved')
           return fail('push_subscription_invalid');
       }

@@ -1,5 +1,5 @@
 /**
- * Authenticates the installation at push services (RFC 8292) with its key and a token for each service. Decision 0027
+ * Identifies the installation to push services (RFC 8292), with its key and a token for each service. Decision 0027
  * says why Petrel does not use the package `web-push`.
  */
 
@@ -46,7 +46,7 @@ export function createVapid({ privateKey, subject }: VapidSettings, time = syste
   }
 
   return {
-    /** Returns the `Authorization` header. A token is signed once and used for many messages. */
+    /** Returns the `Authorization` header. Each token is signed once and used for many messages. */
     authorization(origin: string): Promise<string> {
       const now = time.nowSeconds();
       const known = kept.get(origin);

@@ -28,7 +28,7 @@ export type PostStreamEvents = {
   post_reactions: PostReactionsEvent;
 };
 
-/** The page that people see before they start a bot. */
+/** The profile of a bot, which people see before they start the bot. */
 export type BotPage = {
   id: number;
   username: string;
@@ -194,7 +194,7 @@ export type OwnedBot = {
   name: string;
 };
 
-/** A bot with its settings. */
+/** A bot and its settings. */
 export type OwnedBotSettings = {
   id: number;
   is_bot: true;
@@ -220,7 +220,7 @@ export type OwnedBotSettings = {
   inline_mode?: InlineMode;
 };
 
-/** The answer from a bot to an inline query. */
+/** A bot’s answer to an inline query. */
 export type InlineAnswer = {
   inline_query_id: string;
   results: Array<InlineResult>;
@@ -246,7 +246,7 @@ export type MessageDraft = {
   entities?: Array<MessageEntity>;
 };
 
-/** The user, bot or chat with this username. */
+/** The person, bot or public chat with this username. */
 export type Named = {
   type: "user" | "bot" | "group" | "channel";
   id: number;
@@ -455,7 +455,7 @@ export type Post = {
   liked_by_me: boolean;
 };
 
-/** All reactions on a post, and the reactions of the caller. */
+/** All reactions on a post, and the caller’s own reactions. */
 export type PostReactions = {
   ok: true;
   reactions: Array<Reaction>;
@@ -479,14 +479,14 @@ export type Self = {
   avatar?: Picture;
 };
 
-/** Stored uploads of a person and their bots, in bytes. */
+/** The size of the files that a person and the person’s bots have stored, in bytes. */
 export type StoredUploads = {
   bytes: number;
   /** Absent if there is no limit */
   bytes_max?: number;
 };
 
-/** The chat of an invite link. */
+/** The chat that an invite link leads to. */
 export type InviteLinkPreview = {
   type: "group" | "channel";
   title: string;
@@ -565,7 +565,7 @@ export type Person = {
   blocked?: true;
 };
 
-/** The present name and avatar of a person who wrote messages. */
+/** The current name and avatar of a person who wrote messages in the list. */
 export type Author = {
   user: User;
   avatar?: Picture;
@@ -604,7 +604,7 @@ export type ScheduledPost = {
   failure?: string;
 };
 
-/** The preview of the link in a message. */
+/** The preview of a link in a message. */
 export type ShownLinkPreview = {
   /** Absent if the message shows no preview, or if the page has no title */
   preview?: LinkPreview;
@@ -617,7 +617,7 @@ export type NewSession = {
   token: string;
 };
 
-/** A browser in which the person is signed in. */
+/** A browser in which the caller is signed in. */
 export type Session = {
   id: number;
   /** Browser and system, like `Firefox on Linux`; empty if unknown */
@@ -678,7 +678,7 @@ export type AdminCall = {
   times: number;
 };
 
-/** A bot or person in the results of an administrator’s search. */
+/** A bot or person that an administrator’s search found. */
 export type FoundAccount = {
   type: "bot" | "person";
   id: number;
@@ -688,7 +688,7 @@ export type FoundAccount = {
   suspended: boolean;
 };
 
-/** The past figures of the installation. Each figure is the sum over all processes. */
+/** How the installation’s figures changed over time. Each figure is a sum over all processes. */
 export type History = {
   /** Unix time in ms */
   at_ms: number;
@@ -723,7 +723,7 @@ export type History = {
   }>;
 };
 
-/** An attempt to deliver an update, without the answer of the receiver. */
+/** An attempt to deliver an update, without the receiver’s answer. */
 export type OperatorAttempt = {
   update_id: number;
   /** Name of the webhook route. Absent if the update went to the webhook of setWebhook */
@@ -820,7 +820,7 @@ export type OperatorPerson = {
   bot_count: number;
 };
 
-/** State of an installation. */
+/** The state of the installation. */
 export type Overview = {
   /** Unix time in ms */
   at_ms: number;
@@ -881,7 +881,7 @@ export type Overview = {
   } | null;
 };
 
-/** A bot with its pending updates and failures. */
+/** The numbers of a bot’s pending updates, failures and dead letters. */
 export type RankedBot = {
   id: number;
   username: string;
@@ -990,7 +990,7 @@ export type PinnedEvent = {
   notify: boolean;
 };
 
-/** The caller created or opened a chat, joined it or was added. */
+/** The caller created, opened or joined a chat, or was added to it. */
 export type ChatJoinedEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1002,31 +1002,31 @@ export type ChatLeftEvent = {
   chat_id: number;
 };
 
-/** The caller read a chat up to a message, in this or another session. */
+/** The caller marked a chat as read up to a message, in this or another session. */
 export type ChatReadEvent = {
   /** Id of the chat */
   chat_id: number;
   message_id: number;
 };
 
-/** The caller muted, pinned or archived a chat, or undid such a change, in this or another session. In a chat of two people, this event also means that one person blocked or unblocked the other. In a chat of two people, and in the chat with a bot of the caller, the event also means that the name or the avatar of the other side changed. Read the chat again. */
+/** Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. In a chat of two people or with one of the caller’s bots, the name or the avatar of the other person or bot changed. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
 };
 
-/** A scheduled post of the caller in this channel was added, changed, deleted, published or refused. Read the list again. */
+/** One of the caller’s scheduled posts in this channel was added, changed, deleted, published or refused. Read the list again. */
 export type ScheduledPostsEvent = {
   /** Id of the chat */
   chat_id: number;
 };
 
-/** The caller changed their name, avatar or settings, in this or another session. Read the caller again. */
+/** The caller changed their name, avatar or settings, in this or another session. Call `GET /api/me` again. */
 export type ProfileEvent = {
   
 };
 
-/** The text that the caller has written in a chat, but not sent. */
+/** The caller’s unsent text in a chat. */
 export type ChatDraft = {
   /** Id of the chat */
   chat_id: number;
@@ -1036,7 +1036,7 @@ export type ChatDraft = {
   version: number;
 };
 
-/** A bot or another person performs an action in a chat, for instance typing. */
+/** A bot or another person is doing something in a chat, for instance typing. */
 export type ChatActionEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1047,7 +1047,7 @@ export type ChatActionEvent = {
   action: string;
 };
 
-/** A bot shows the message that it is writing. */
+/** A bot has changed the draft of the message that it is writing. */
 export type MessageDraftEvent = {
   chat_id: number;
   /** Id of the bot */
@@ -1063,7 +1063,7 @@ export type MessageDraftEvent = {
   entities?: Array<MessageEntity>;
 };
 
-/** The caller stopped a draft, in this or another session. */
+/** The caller told a bot to stop writing a message, in this or another session. */
 export type MessageDraftStoppedEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1072,7 +1072,7 @@ export type MessageDraftStoppedEvent = {
   kept: boolean;
 };
 
-/** A bot answered a button press of the caller. */
+/** A bot answered the caller’s press of an inline button. */
 export type CallbackAnswerEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1090,7 +1090,7 @@ export type PostReactionsEvent = {
   my_reactions: Array<string>;
 };
 
-/** Events of this chat were lost. Read the chat again. */
+/** Some events of this chat were lost. Read the chat again. */
 export type ResetEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1119,7 +1119,7 @@ export type Picture = {
   };
 };
 
-/** A command in the menu of a bot. */
+/** A command in a bot’s command menu. */
 export type BotCommand = {
   command: string;
   description: string;
@@ -1148,7 +1148,7 @@ export type User = {
   external_id?: string;
 };
 
-/** A message in a list of chats. */
+/** The last message of a chat, as the chat list shows it. */
 export type MessagePreview = {
   message_id: number;
   /** Unix time in seconds */
@@ -1163,7 +1163,7 @@ export type MessagePreview = {
   file_name?: string;
 };
 
-/** The chat of a message. */
+/** The chat that a message belongs to. */
 export type Chat = {
   /** Negative for groups, channels and chats of two people. For a direct chat with a bot, the positive id of the other participant */
   id: number;
@@ -1400,7 +1400,7 @@ export type Poll = {
   chosen_option_ids?: Array<number>;
 };
 
-/** Options of the link preview of a text. Options that are off are absent. */
+/** Options of a message’s link preview. An option that is off is absent. */
 export type LinkPreviewOptions = {
   is_disabled?: true;
   /** Page to show instead of the first link */
@@ -1434,7 +1434,7 @@ export type InlineKeyboard = {
   }>>;
 };
 
-/** The keyboard below the composer, its removal, or a request for a reply. */
+/** A keyboard below the message input, the removal of one, or a request for a reply. */
 export type ReplyKeyboard = {
   keyboard?: Array<Array<{
     text: string;
@@ -1451,7 +1451,7 @@ export type ReplyKeyboard = {
   selective?: true;
 };
 
-/** The source of a forwarded message. */
+/** Where a forwarded message came from. */
 export type ForwardOrigin = {
   type: "user";
   sender_user: User;
@@ -1477,7 +1477,7 @@ export type WriteAccess = {
   usernames?: Array<string>;
 };
 
-/** The inline mode of a bot. Absent while it is off. */
+/** The settings of a bot’s inline mode. Absent while inline mode is off. */
 export type InlineMode = {
   /** Text in the composer after the username of the bot */
   placeholder: string;
@@ -1485,7 +1485,7 @@ export type InlineMode = {
   feedback: boolean;
 };
 
-/** A result of an inline query, and the file that it sends. */
+/** A result of an inline query, and the file that this result sends. */
 export type InlineResult = {
   id: string;
   /** article, photo, gif, mpeg4_gif, video, audio, voice, document, location, … */
@@ -1513,7 +1513,7 @@ export type InlineResult = {
   poll?: Poll;
 };
 
-/** One emoji on a post. */
+/** The reactions with one emoji on a post. */
 export type Reaction = {
   emoji: string;
   count: number;
@@ -1522,7 +1522,7 @@ export type Reaction = {
   user_ids_truncated?: true;
 };
 
-/** The texts of a page. They come from the page and may be false. */
+/** The title and description of a page. The page itself provides them, and they may be false. */
 export type LinkPreview = {
   /** The link, as a URL with `https:` and without a fragment */
   url: string;
