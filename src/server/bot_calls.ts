@@ -1,6 +1,4 @@
-/**
- * Runs bot methods. A method is called over HTTP, or by the answer of a webhook receiver to a delivery (behaviour §10).
- */
+/** Runs bot methods. A bot calls them over HTTP, or in its webhook receiver's answer to a delivery (behaviour §10). */
 import { isUtf8 } from 'node:buffer';
 import { ApiError, fail } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -15,9 +13,7 @@ import { changesState, type Method, type MethodContext, parseWith, type Receiver
 import { noFiles, type Params } from './params.js';
 import { createTurns } from './turns.js';
 
-/**
- * Finds methods by name and ignores case (behaviour §1). Tries exact names first, because nearly all calls use them.
- */
+/** Finds methods by name, ignoring case (behaviour §1). Looks for the exact name first, which nearly all calls use. */
 export function createMethodFinder(methods: readonly Method[]): (name: string) => Method | undefined {
   const byName = new Map(methods.map((method) => [method.name, method]));
   const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
@@ -25,8 +21,8 @@ export function createMethodFinder(methods: readonly Method[]): (name: string) =
 }
 
 /**
- * The parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If Petrel
- * ignored such a parameter, the message would go to the wrong place or lack a feature that the bot requested.
+ * Parameters of the Bot API for features that Petrel lacks. They are refused. If they were ignored, a message would go
+ * to the wrong place or lack what the bot asked for.
  */
 const unsupportedParams = [
   'business_connection_id',
@@ -40,7 +36,7 @@ const unsupportedParams = [
   'suggested_post_parameters',
 ] as const;
 
-/** Error: `parameter_unsupported`. Empty values and 0 count as absent, as in the reference server. */
+/** Throws `parameter_unsupported`. Empty values and 0 count as absent, as in the reference server. */
 function refuseUnsupported(values: Params): void {
   for (const name of unsupportedParams) if (isGiven(values[name])) fail('parameter_unsupported', { name });
 }
@@ -50,8 +46,8 @@ const isGiven = (value: unknown): boolean => Boolean(value) && value !== '0' && 
 type WithParams = Method & { readonly params: NonNullable<Method['params']> };
 
 /**
- * For a call with `inline_message_id`, returns the part of the method that handles such calls. For other calls, returns
- * the method itself. Error: `parameter_unsupported` if the method does not change inline messages.
+ * Returns the method itself, or the part of it that handles calls with `inline_message_id`. Throws
+ * `parameter_unsupported` for such a call if the method does not change inline messages.
  */
 function addressed(method: WithParams, values: Params): WithParams {
   const { ofInline } = method;
@@ -70,7 +66,7 @@ export function runMethod(named: WithParams, context: MethodContext, values: Par
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns the length of a call's longest list of ids or media, or 1 if there is none. */
+/** Returns the length of the longest list of ids or media in a call, or 1 if there is none. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -83,14 +79,14 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Limits how many changes of settings one owner may make in parallel. Such changes lock the bot's row. Without the
- * limit, changes that wait for this lock could occupy every Postgres connection.
+ * Limits how many changes of settings one owner makes at the same time. They lock the bot's row. Without the limit,
+ * changes that wait for this lock could occupy every Postgres connection.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
 /**
- * Returns how many calls this call counts as. Some calls count as several, because a commit in Postgres costs as much
- * as many messages.
+ * Returns how many calls this call counts as. A commit in Postgres costs as much as many messages, so some calls count
+ * as several.
  */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
@@ -98,7 +94,7 @@ function weightOf(method: Method, params: unknown): number {
 }
 
 /**
- * Runs a call, and counts it against the rate limits (behaviour §14) if they are on. Polls are counted separately, so
+ * Runs a call. If rate limits are on, counts the call against them (behaviour §14). Polls are counted separately, so
  * that a bot over its limit still gets its updates.
  */
 export function fairly(
@@ -126,8 +122,8 @@ const isCall = (value: unknown): value is Params & { readonly method: string } =
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
 
 /**
- * Returns the calls in an answer. The answer is an object with a `method`, or an array of such objects. Returns an
- * empty list for any other body.
+ * Returns the calls in a receiver's answer, which is an object with `method` or an array of such objects. Empty for any
+ * other body.
  */
 function callsIn(body: Buffer): readonly unknown[] {
   const begin = body.find((byte) => byte > 0x20);
@@ -154,16 +150,16 @@ export interface AnswerCallsOptions {
 
 export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
   const methodNamed = createMethodFinder(methods);
-  /** `skipped` counts calls that did not run because a bot caused the update. */
+  /** `skipped` counts calls that were not run because a bot had caused the update. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** Runs one call. Returns false if the call is not allowed in an answer, or if the bot may not act now. */
+  /** Runs one call. Returns false if the method is not allowed in an answer or if the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
-    // Refuses a blocked bot, because the thief of its token may have set the webhook. Refuses a suspended bot, because
-    // receivers may still answer its earlier updates.
+    // A blocked bot is refused, because whoever stole its token may have set the webhook. A suspended bot is refused,
+    // because its receiver may still answer earlier updates.
     if (!mayAct(bot) || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
@@ -189,10 +185,10 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
 
   return {
     /**
-     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined if the
-     * answer contains no calls. If the delivery is repeated, the calls are not repeated. Skips calls in answers to
-     * updates that a bot caused, because two bots could answer each other forever. Counts refusals and reports
-     * unexpected errors. Never rejects.
+     * Runs the method calls in a receiver's answer to a delivery, in order, as the bot that got the delivery. Returns
+     * undefined if there are none. If the delivery is repeated, the calls are not. Skips calls in answers to updates
+     * that a bot caused, because two bots could answer each other forever. Counts refusals and reports unexpected
+     * errors. Never rejects.
      */
     run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined {
       const calls = callsIn(body);

@@ -1,4 +1,4 @@
-/** Handles the HTTP requests of bots: method calls and file downloads. */
+/** Handles bots' HTTP requests: method calls and file downloads. */
 import { fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Bot } from '../store/core/control.js';
@@ -11,7 +11,7 @@ import { changesState, type Method } from './method.js';
 import { noFiles, parseParams } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Splits the path of a bot's request. In the path, clients may write the colon of the token as %3A. */
+/** Splits the path of a bot's request. Clients may write the colon in the token as %3A. */
 function splitBotPath(path: string): { readonly token: string; readonly name: string } {
   const slash = path.indexOf('/', 4);
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
@@ -39,7 +39,7 @@ export const admitFile = (context: CallContext, request: ApiRequest) =>
   admitToken(context, request, botPathOf(request));
 
 /**
- * Runs a call. If the bot is in memory, creates no promise, so that the answer comes in the same turn of the event
+ * Runs a call. If the bot is in memory, creates no promise, so that the answer is sent in the same turn of the event
  * loop.
  */
 export function callBot(context: CallContext, request: ApiRequest): void | Promise<void> {
@@ -96,7 +96,7 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);
 }
 
-/** Runs a call and returns its answer. Rejects with the error of the call. */
+/** Runs a call and returns its answer. Rejects with the call's error. */
 const answerOf = async (
   context: CallContext,
   request: ApiRequest,

@@ -1,4 +1,4 @@
-/** Defines the context of every call to a front, and the form of replies. */
+/** Defines what every call to a front gets as its context, and the form of replies. */
 
 import { ApiError, errorEnvelope } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -31,9 +31,9 @@ export interface DispatchOptions {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** The setting ADMIN_TOKEN, in addition to the tokens of named administrators. */
+  /** The setting ADMIN_TOKEN. It is valid in addition to the tokens of named administrators. */
   readonly adminToken: string | undefined;
-  /** The setting DURABLE. Off by default. */
+  /** The setting DURABLE, false by default. */
   readonly durable?: boolean;
   /** The setting ADMIN_ALLOW_CIDRS. An empty list allows any address. */
   readonly adminCidrs?: readonly string[];
@@ -43,16 +43,14 @@ export interface DispatchOptions {
   readonly operations?: Operations | null;
   readonly pings?: Pings | null;
   readonly linkPreviews?: LinkPreviews | null;
-  /** By default, people can only get tokens from administrators. */
+  /** Without it, people can get tokens only from administrators. */
   readonly signIn?: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested?: readonly string[];
-  /**
-   * Address ranges of proxies. The header `X-Forwarded-For` is ignored if the connection comes from another address.
-   */
+  /** The address ranges of proxies. `X-Forwarded-For` is ignored if the connection comes from any other address. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
-  /** Absent without a build of the web application. */
+  /** Undefined without a build of the web application. */
   readonly postPages?: PostPages | undefined;
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
@@ -67,7 +65,7 @@ export interface CallContext extends DispatchOptions {
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
-/** Runs a call within the share of its account. If the client disconnects while the call waits, drops the call. */
+/** Runs a call within its account's share of the event loop. Drops a waiting call if its client disconnects. */
 export function inTurn(
   { shares }: CallContext,
   request: ApiRequest,
@@ -92,13 +90,13 @@ export function envelope(result: unknown): string {
     : `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-/** Replies with a result. Does nothing if the handler has already replied. */
+/** Replies with a result, unless the handler has already replied. */
 export function finish({ onResult }: CallContext, request: ApiRequest, result: unknown): void {
   onResult?.(request, result);
   if (result !== replied) request.reply(200, envelope(result));
 }
 
-/** Converts an `ApiError` to a reply. Rethrows any other error, which the exchange logs. */
+/** Converts an `ApiError` to a reply. Rethrows any other error. The exchange logs it. */
 export function refused(error: unknown): Outcome {
   if (!(error instanceof ApiError)) throw error;
   return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };

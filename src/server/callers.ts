@@ -8,12 +8,12 @@ import type { Store } from '../store/store.js';
 import type { Timer } from '../time.js';
 import type { ApiRequest } from './request.js';
 
-/** Verifies tokens of an external identity provider. `identity/` implements this interface. */
+/** Verifies an external identity provider's tokens. Implemented in `identity/`. */
 export interface TokenProvider {
   takes(token: string): boolean;
   /**
-   * Returns the person of a token. Returns null if the token is not valid now, or if its person is unknown here.
-   * With `known`, does not create an account for an unknown person. Error: `unavailable`.
+   * Returns the person whom a token identifies. Null if the token is not valid now, or if the person is unknown. An
+   * unknown person gets an account, unless `known` is set. Throws `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** Unix time in ms. */
@@ -21,15 +21,15 @@ export interface TokenProvider {
 }
 
 export interface Operator {
-  /** The id of the administrator, or 0 for ADMIN_TOKEN. */
+  /** The administrator's id, or 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
 
-/** The administrator whose token is the setting ADMIN_TOKEN. No other administrator can have this name. */
+/** The administrator who uses the setting ADMIN_TOKEN. No named administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
-/** The longest delay in ms that setTimeout accepts. */
+/** The longest delay that setTimeout accepts, in ms. */
 const timer_ms_max = 2 ** 31 - 1;
 
 const bearer = ({ authorization }: ApiRequest): string => bearerToken(authorization);
@@ -53,7 +53,7 @@ export class Callers {
     this.#options = options;
   }
 
-  /** Rejects with 401. If the address tried many tokens that never existed, rejects with 429. */
+  /** Rejects with 401, or with 429 if the address has tried many tokens that never existed. */
   async #refuse(request: ApiRequest, token: string): Promise<never> {
     const { store, clientAddress } = this.#options;
     const wait = await store.guesses.note(clientAddress(request), token);
@@ -61,8 +61,8 @@ export class Callers {
   }
 
   /**
-   * Refuses an address that guessed too many tokens, before any lookup. Tokens that this node already knows skip this
-   * check.
+   * Refuses an address that has guessed too many tokens, before the token is looked up. Tokens that this node already
+   * knows skip this check.
    */
   #checkGuesser(request: ApiRequest, token: string): void {
     const { store, clientAddress } = this.#options;
@@ -77,7 +77,7 @@ export class Callers {
   }
 
   /**
-   * Returns the bot of a token. Does not create a promise if the bot is in memory. Errors: `unauthorized`,
+   * Returns the bot of a token. Creates no promise if the bot is in memory. Throws `unauthorized` or
    * `too_many_requests`.
    */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
@@ -88,7 +88,7 @@ export class Callers {
   }
 
   /**
-   * Returns the administrator of a token. Errors: `unauthorized` if the token belongs to no administrator,
+   * Returns the administrator of a token. Throws `unauthorized` if it belongs to no administrator, or
    * `too_many_requests`.
    */
   async operator(request: ApiRequest): Promise<Operator> {
@@ -99,10 +99,10 @@ export class Callers {
     return (await store.admins.find(token)) ?? this.#refuse(request, token);
   }
 
-  /** Returns the person to whom a token belongs. Errors: `too_many_requests`, or `unauthorized` if the token is not valid. */
+  /** Returns the person of a token. Throws `unauthorized` if the token is not valid, or `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
-    // A token that the provider signed is not a guess, so the address is not slowed down.
+    // A token signed by the provider is not a guess, so its address does not count as one that guesses.
     const isExternal = this.#options.provider?.takes(token) ?? false;
     const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
     if (!isExternal) this.#checkGuesser(request, token);
@@ -111,7 +111,7 @@ export class Callers {
     return found ?? refused();
   }
 
-  /** Calls `listener` once when the token of the call is no longer accepted. Returns a function that stops watching. */
+  /** Calls `listener` once when the call's token is no longer accepted. Returns a function that stops watching. */
   onRevoked(request: ApiRequest, user: User, listener: () => void): () => void {
     const token = bearer(request);
     const { provider, store } = this.#options;
@@ -125,7 +125,7 @@ export class Callers {
     };
     const check = async (): Promise<void> => {
       try {
-        // Compares the ids, because the token may belong to a newer account if the former account was deleted.
+        // The account may have been deleted, and its token may belong to a newer account. Compares the ids.
         const found = await this.#personOf(token, true);
         if (ended) return;
         if (found?.id !== user.id) {
@@ -133,7 +133,7 @@ export class Callers {
           listener();
         } else if (issuer) checkIn(issuer.endOf(token) - time.now());
       } catch {
-        // Checks again later. A failed lookup does not make the token invalid.
+        // A failed lookup does not make the token invalid. Checks again later.
         if (!ended) checkIn(limits.auth_lease_ms);
       }
     };
@@ -143,7 +143,7 @@ export class Callers {
       time.cancel(timer);
       forget();
     };
-    // Checks immediately, because the token may have been revoked before this watch started.
+    // The token may have been revoked before this watch started.
     void check();
     return end;
   }

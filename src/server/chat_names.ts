@@ -1,4 +1,4 @@
-/** Replaces `@username` in the chat parameters of a bot's call with the chat's id, before the method runs. */
+/** Replaces `@username` in a bot call's chat parameters with the chat's id, before the method runs. */
 import { fail } from '../errors.js';
 import type { Store } from '../store/store.js';
 import type { Method } from './method.js';
@@ -10,7 +10,7 @@ export function namesChat({ chatParams }: Method, params: unknown): boolean {
   return false;
 }
 
-/** Returns the parameters with ids. Error: `chat_not_found` if no public chat has the username. */
+/** Returns the parameters with ids. Throws `chat_not_found` if no public chat has the username. */
 export async function withChatIds({ chatParams }: Method, store: Store, params: unknown): Promise<object> {
   const given = params as Given;
   const resolved = await Promise.all(

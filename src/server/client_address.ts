@@ -1,4 +1,4 @@
-/** Determines the address of a client behind trusted proxies, for limits per address. */
+/** Determines the address of a client behind trusted proxies. Limits per address use it. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 
@@ -6,7 +6,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** Parses an address. Returns null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
-  // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+  // Removes a port that a proxy may have added: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
   const alone = /^\d+(?:\.\d+){3}:\d+$/.test(bare) ? bare.slice(0, bare.indexOf(':')) : bare;
   return ipaddr.IPv4.isValidFourPartDecimal(alone) || ipaddr.IPv6.isValid(alone)
@@ -14,7 +14,7 @@ function parse(text: string): Address | null {
     : null;
 }
 
-/** Shortens an IPv6 address to its /64 network, because one client usually controls all addresses of such a network. */
+/** Shortens an IPv6 address to its /64 network. One client usually controls all addresses of such a network. */
 function counted(address: Address): string {
   if (address.kind() === 'ipv4') return address.toString();
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4);
@@ -30,7 +30,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Creates the check for trusted proxies. Forwarding headers from other addresses are ignored. */
+/** Creates the check for trusted proxies. Forwarding headers from any other address are ignored. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -45,9 +45,9 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Creates a function that returns the client's address, or null if it is unknown. It reads `X-Forwarded-For` from the
- * right and skips trusted proxies. The first other address is the client. Addresses further left may be forged. If no
- * proxies are trusted, the address of the connection is the client's address.
+ * Creates a function that returns a client's address, or null if it is unknown. It reads `X-Forwarded-For` from the
+ * right, skips trusted proxies, and returns the first other address. Addresses further left may be forged. Without
+ * trusted proxies, it returns the address of the connection.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);
@@ -74,7 +74,7 @@ export function createClientAddress(trusted: readonly string[]): (request: Peer)
 
 export type AdminClients = ReturnType<typeof createAdminClients>;
 
-/** Checks administrators' addresses against the setting ADMIN_ALLOW_CIDRS. An empty list allows all. */
+/** Checks administrators' addresses against the setting ADMIN_ALLOW_CIDRS. If it is empty, any address is allowed. */
 export function createAdminClients(trusted: readonly string[], allowed: readonly string[]) {
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);

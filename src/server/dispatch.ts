@@ -1,6 +1,6 @@
 /**
- * Routes a request to its handler, and decides from the request head whether to accept the body. A bot call normally
- * uses only memory and Redis. Postgres is used after a cache miss.
+ * Routes requests to their handlers, and decides from the request head whether to accept the body. A bot call normally
+ * uses only memory and Redis, and Postgres after a cache miss.
  */
 import { fail } from '../errors.js';
 import { createMethodFinder } from './bot_calls.js';
@@ -19,8 +19,8 @@ export interface Dispatch {
   readonly handle: RequestHandler;
   /**
    * Decides from the request head whether to accept the body. Returns true for a caller with a valid token, and false
-   * for a call that needs no token. Otherwise throws or rejects with the error answer. The token is checked again when
-   * the body is complete, because it may have been revoked in the meantime.
+   * for a call that needs no token. Otherwise throws or rejects with the error to answer. The token is checked again
+   * when the body is complete, because it may have been revoked meanwhile.
    */
   readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
 }
@@ -45,8 +45,8 @@ const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
 
 /**
- * Returns the kind of caller of a path. Returns undefined for pages of posts, unknown paths and paths of the process,
- * such as its metrics.
+ * Returns which kind of caller uses a path. Undefined for pages of posts, for unknown paths and for the process's own
+ * paths, such as its metrics.
  */
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
@@ -60,7 +60,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   const context = contextOf(options);
   const { own, clientAddress, store } = context;
 
-  /** Error: `too_many_requests`. */
+  /** Throws `too_many_requests`. */
   const count = (request: ApiRequest) => store.fairUse?.request?.(clientAddress(request));
 
   return {
@@ -69,7 +69,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       if (path.startsWith(postPagePath)) return callPostPage(context, request, () => count(request));
       const known = callersOf(path);
       if (known !== undefined) {
-        // Counts only a request without a body. A request with a body was already counted when the body was accepted.
+        // A request with a body was already counted when its body was accepted.
         const counted = request.body.length > 0 ? undefined : count(request);
         return counted === undefined
           ? known.call(context, request)

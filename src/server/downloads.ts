@@ -1,4 +1,4 @@
-/** Sends stored files as a whole, as a range, or only if modified (RFC 9110 §13, §14). */
+/** Sends stored files: as a whole, as a range, or only if modified (RFC 9110 §13, §14). */
 import { Readable } from 'node:stream';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
@@ -11,8 +11,8 @@ import type { ApiRequest } from './request.js';
 export type Downloads = ReturnType<typeof createDownloads>;
 
 /**
- * Builds Content-Disposition. It contains an RFC 8187 file name, and a plain name for clients that do not support RFC
- * 8187.
+ * Builds Content-Disposition with two file names: one as in RFC 8187, and a plain one for clients that do not support
+ * that.
  */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
@@ -25,7 +25,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Prevents browsers from running the file as a page of this origin, because anyone can upload files. */
+/** Anyone can upload files, so the headers keep browsers from running a file as a page of this origin. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';
@@ -81,9 +81,9 @@ export function createDownloads(files: Files) {
   }
 
   /**
-   * Replies with the file. Downloads with the same `caller` (the id of a bot or person) are counted together. Errors:
-   * `not_found`, `unavailable`, `too_many_requests` for more than `limits.downloads_max` concurrent downloads, or more
-   * than `limits.downloads_per_caller_max` of one caller.
+   * Replies with a file. `caller` is the id of a bot or person, whose downloads are counted together. Throws
+   * `not_found`, `unavailable`, or `too_many_requests` for more than `limits.downloads_max` concurrent downloads, or
+   * more than `limits.downloads_per_caller_max` of one caller.
    */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {
     const { size } = file;

@@ -1,4 +1,4 @@
-/** Defines an endpoint of the application API as a value, like a method. */
+/** Defines an endpoint of the application API as a value, as `method.ts` does for a bot method. */
 import type { z } from 'zod';
 import type { ApiError, ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -15,12 +15,12 @@ import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
 /**
- * The only path with signed bodies. For this path, the server keeps the signature headers and accepts larger bodies.
+ * The only path with signed bodies. The server keeps the signature headers of its requests and accepts larger bodies.
  */
 export const leakReportPath = '/api/leaks/report';
 
 export interface LeakKeys {
-  /** Returns whether the signature is valid. Error: `unavailable` if the keys cannot be loaded. */
+  /** Returns whether the signature is valid. Throws `unavailable` if the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 
@@ -31,74 +31,79 @@ export interface GivenSubscription {
   readonly auth: string;
 }
 
-/** Serves push notifications for people without an open browser window. `push/` implements this interface. */
+/** Push notifications for people without an open browser window. Implemented in `push/`. */
 export interface PushService {
   /** The public key with which browsers subscribe, as base64url. */
   readonly publicKey: string;
   /**
-   * Checks a subscription. Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be
-   * contacted. Calls `count` before each name lookup, and rejects if `count` rejects.
+   * Checks a subscription. Calls `count` before each name lookup, and rejects if `count` rejects. Throws
+   * `push_subscription_invalid` for invalid keys and for addresses that may not be contacted.
    */
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
-/** A post as readers without an account see it. */
+/** A post as shown to readers without an account. */
 export interface PublicPost {
   /** The title of the channel. */
   readonly title: string;
   /** Unix time in seconds. */
   readonly date: number;
-  /** The emoji and the title that represent the content, or '' for a text message. */
+  /** The emoji and title that represent the content, or '' for a text message. */
   readonly sign: string;
   /** The text or caption, without spoilers. */
   readonly text: string;
-  /** The address of a picture that can be loaded without an account. */
+  /** The URL of a picture that can be loaded without an account. */
   readonly picture?: string | undefined;
   readonly reactions: ReadonlyArray<{ readonly emoji: string; readonly count: number }>;
 }
 
 export interface PostPages {
-  /** Returns a post of a public channel. Error: `post_not_found`. */
+  /** Returns a post of a public channel. Throws `post_not_found`. */
   readonly find: (externalId: string) => Promise<PublicPost>;
-  /** Sends the page of a post, or the page of a missing post. `externalId` is '' for a malformed id. */
+  /** Sends a post's page, or the page that says that there is no such post. `externalId` is '' for a malformed id. */
   readonly show: (request: ApiRequest, externalId: string, post: PublicPost | null) => Promise<void>;
-  /** Sends a page for a temporary error, after which the reader can try again. */
+  /** Sends a page for a temporary error. The reader can try again later. */
   readonly refuse: (request: ApiRequest, error: ApiError) => void;
 }
 
 export interface Operations {
-  /** Returns the state of the installation. Asks the stores at most once a second, even if many clients ask. */
+  /**
+   * Returns the state of the installation. Queries the databases and Redis at most once a second, however many clients
+   * ask.
+   */
   overview(): Promise<Overview>;
   /**
-   * Returns the figures of a range, or only the points that begin after `afterMs`. Errors: `no_prometheus`,
+   * Returns the figures of a range, or only the points that begin after `afterMs`. Throws `no_prometheus` or
    * `unavailable`.
    */
   history(range: HistoryRange, afterMs: number): Promise<History>;
-  /** Returns up to limits.bots_ranked_max bots, ranked by `order`. With `bot`, returns only the bot with this id. */
+  /**
+   * Returns bots ranked by `order`, at most `limits.bots_ranked_max`. With `bot`, returns only the bot with this id.
+   */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
 }
 
-/** Sends test requests to webhooks. `delivery/` implements this interface. */
+/** Test requests to webhooks. Implemented in `delivery/`. */
 export interface Pings {
   /**
-   * Sends one signed request to the webhook, and returns the exchange. Takes at most limits.webhook_ping_ms_max. Calls
-   * `count` before anything is sent, and rejects if `count` rejects. Errors: `deliveries_paused` if the bot is suspended,
-   * its token is blocked, or during a drill; `too_many_requests` if a ping of the bot, or too many pings of this process,
-   * are in flight.
+   * Sends one signed request to the webhook and returns the request and the answer. Takes at most
+   * `limits.webhook_ping_ms_max`. Calls `count` before anything is sent, and rejects if `count` rejects. Throws
+   * `deliveries_paused` if the bot is suspended, if its token is blocked, or during a drill. Throws `too_many_requests`
+   * while another ping of the bot, or too many pings of this process, are in flight.
    */
   send(bot: Bot, webhook: Webhook, count: () => Promise<void>): Promise<Ping>;
 }
 
-/** Finds the previews of pages. `previews/` implements this interface. */
+/** Previews of linked pages. Implemented in `previews/`. */
 export interface LinkPreviews {
   /**
-   * Returns the preview of the page at an HTTPS URL, or null if the page has no preview. Takes some seconds if the page
-   * is not in the cache. Error: `too_many_requests`.
+   * Returns the preview of the page at an HTTPS URL, or null if it has none. Takes some seconds if the page is not
+   * cached. Throws `too_many_requests`.
    */
   find(user: number, url: string): Promise<LinkPreview | null>;
 }
 
-/** A started sign-in. The browser goes to `url`, and gives back `record` with the answer of the provider. */
+/** A started sign-in. The browser goes to `url`, and later gives `record` back together with the provider's answer. */
 export interface StartedSignIn {
   readonly url: string;
   /** Encrypted. */
@@ -106,27 +111,27 @@ export interface StartedSignIn {
 }
 
 /**
- * Counts a sign-up. Returns a function that removes the sign-up from the count, or undefined if there are no limits.
- * Error: `too_many_requests`.
+ * Counts a sign-up. Returns a function that undoes the count, or undefined if there are no limits. Throws
+ * `too_many_requests`.
  */
 export type CountSignUp = () => Promise<(() => Promise<void>) | undefined>;
 
-/** Signs people in through an OpenID Connect provider. `identity/` implements this interface. */
+/** Sign-in through an OpenID Connect provider. Implemented in `identity/`. */
 export interface SignInProvider {
-  /** The name of the provider, as people see it. */
+  /** The provider's name as people see it. */
   readonly name: string;
-  /** Error: `identity_provider_unavailable`. */
+  /** Throws `identity_provider_unavailable`. */
   begin(): Promise<StartedSignIn>;
   /**
    * Returns the id of the person. `answer` is the query with which the provider sent the browser back. Creates a person
-   * for an unknown subject if the settings allow it. First calls `count`, which may reject. If another sign-in has just
-   * created the person, calls the function that `count` returned. Errors: `sign_in_expired`, `sign_in_refused`,
-   * `account_missing`, `identity_provider_unavailable`, `too_many_requests`.
+   * for an unknown subject if the settings allow it, after a call of `count`, which may reject. If another sign-in has
+   * just created the person, calls the function that `count` returned. Throws `sign_in_expired`, `sign_in_refused`,
+   * `account_missing`, `identity_provider_unavailable` or `too_many_requests`.
    */
   finish(record: string, answer: string, count: CountSignUp): Promise<number>;
 }
 
-/** The ways in which people without a token can get one. */
+/** How people without a token can get one. */
 export interface SignIn {
   /** Whether anyone may sign up. */
   readonly isOpen: boolean;
@@ -142,25 +147,25 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** The client address to which limits apply. '' unless the caller is `anyone`. */
+  /** The client address that limits count. '' unless the caller is `anyone`. */
   readonly address: string;
   /**
-   * Calls `listener` once when the token of the call is no longer accepted. Needed by replies that outlive the call,
-   * such as streams. Returns a function that stops watching.
+   * Calls `listener` once when the call's token is no longer accepted. Replies that outlive the call, such as streams,
+   * need it. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
   readonly leakKeys: LeakKeys | null;
   readonly push: PushService | null;
   readonly operations: Operations | null;
   readonly pings: Pings | null;
-  /** Null if the setting LINK_PREVIEWS is off. */
+  /** Null without the setting LINK_PREVIEWS. */
   readonly linkPreviews: LinkPreviews | null;
   readonly signIn: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested: readonly string[];
 }
 
-/** A handler returns this if it has sent the reply itself. */
+/** Returned by a handler that has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
 export class Flat {
@@ -183,27 +188,25 @@ export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   /**
-   * Who may call the endpoint. `admin` requires an administrator's token. A `partner` signs the body, and the handler
-   * verifies the signature. `anyone` needs no token. The body of a call by `anyone` must be JSON, because pages of
-   * other origins cannot send JSON.
+   * Who may call the endpoint. `user` requires a person's token, and `admin` an administrator's. A `partner` signs the
+   * body, and the handler verifies the signature. `anyone` needs no token, but must send JSON, because pages of other
+   * origins cannot.
    */
   readonly caller: 'user' | 'admin' | 'partner' | 'anyone';
   readonly summary: string;
   readonly params: z.ZodType;
   /**
-   * True if the body is up to `limits.picture_bytes_max` raw bytes that the handler parses. Parameters then come from
+   * True if the body is raw bytes that the handler parses, up to `limits.picture_bytes_max`. Parameters then come from
    * the path and the query.
    */
   readonly rawBody?: true;
-  /** The schema of a body that is more than a set of named parameters. The handler parses such a body. */
+  /** The schema of a body that is not just a set of named parameters. The handler parses it. */
   readonly given?: z.ZodType;
-  /**
-   * True if the call changes nothing in its chat. Such a call does not count against the chat's limit (behaviour §14).
-   */
+  /** True if the call changes nothing in its chat and does not count against the chat's limit (behaviour §14). */
   readonly uncounted?: true;
-  /** True if the call changes only Redis. Such a call does not wait for other changes by the same person. */
+  /** True if the call changes only Redis and need not wait for other changes by the same person. */
   readonly inRedis?: true;
-  /** The body parameter that the administrators' log shows as the target of the call. */
+  /** The body parameter that the log of administrators' calls shows as the target. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
@@ -228,7 +231,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Defines an endpoint. If there is no schema of an answer, the result is `true`. */
+/** Defines an endpoint. Without a result schema, the result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;
@@ -242,8 +245,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Converts an error for people to 404 if the path names something that does not exist. Bots still get the error texts
- * that their libraries recognise.
+ * For people, converts an error to 404 if the path names something that does not exist. Bots keep the error texts that
+ * their libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

@@ -22,8 +22,8 @@ interface EndpointCall extends Match {
 }
 
 /**
- * Limits how many changes one person may make in parallel. Without the limit, changes that wait for the same rows could
- * occupy all Postgres connections.
+ * Limits how many changes one person makes at the same time. Without the limit, changes that wait for the same rows
+ * could occupy all Postgres connections.
  */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
@@ -32,8 +32,7 @@ const isJson = ({ contentType }: ApiRequest): boolean => /^application\/json\s*(
 const noSignIn: SignIn = { isOpen: false, provider: null, isSecure: false };
 
 /**
- * Stands for the outcome of a reply that is not JSON. Because of the status 500, the idempotency key is released and
- * the reply is not saved.
+ * The outcome of a reply that is not JSON. Its status 500 releases the idempotency key, so that the reply is not saved.
  */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -59,16 +58,14 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
   const { endpoint } = match;
   request.called = endpoint.path;
   if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
-  // Looks up no person, because partners and `anyone` have no account. The signature of the body identifies a partner.
+  // Partners and `anyone` have no account. A partner is identified by the signature of the body.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
     ? user.then((found) => callInTurn(context, request, { user: found, ...match }))
     : callInTurn(context, request, { user, ...match });
 }
 
-/**
- * Returns the parameters, or none if they cannot be parsed. In that case, the call itself fails later with the error.
- */
+/** Returns the parameters, or none if they cannot be parsed. The call itself then fails with the error. */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -84,13 +81,13 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // Converts the text to a buffer and back, because this replaces half a surrogate pair at the end.
+  // The cut may leave half a surrogate pair at the end. The conversion to a buffer and back replaces it.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 
 /**
- * Records the call in the administrators' log. A change is recorded before it runs. The status of a change is recorded
- * before the answer is sent.
+ * Records an administrator's call in the log. A change is recorded before it runs, and its status before the answer is
+ * sent.
  */
 async function callAsAdministrator(context: CallContext, request: ApiRequest, match: Match): Promise<void> {
   const { callers, adminClients, store } = context;
@@ -154,7 +151,7 @@ function callAs(context: CallContext, request: ApiRequest, call: EndpointCall): 
 }
 
 /**
- * Counts a person's call against the person. A change in a chat also counts against the chat (behaviour §14). Error:
+ * Counts a call against the calling person. A change in a chat also counts against the chat (behaviour §14). Throws
  * `too_many_requests`.
  */
 function countPerson(
@@ -203,8 +200,8 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
 }
 
 /**
- * Holds the JSON replies that a handler sends itself. `answer` runs the call and returns its answer, or rejects with its
- * error. `send` sends an outcome, unless the handler has sent a reply of another kind.
+ * Holds back JSON replies that a handler sends itself. `answer` runs the call and returns its answer, or rejects with
+ * its error. `send` sends an outcome, unless the handler has sent another kind of reply.
  */
 function heldAnswers(context: CallContext, request: ApiRequest, call: EndpointCall) {
   const own = holdReply(request);
@@ -231,8 +228,8 @@ async function callDurably(context: CallContext, request: ApiRequest, call: Endp
 }
 
 /**
- * Runs a call under an idempotency key. Saves JSON replies that the handler sends itself. After other replies, releases
- * the key.
+ * Runs a call under an idempotency key. Saves JSON replies, also those that the handler sends itself. Any other kind of
+ * reply releases the key.
  */
 async function callOnce(
   context: CallContext,

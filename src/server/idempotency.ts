@@ -2,9 +2,11 @@
  * Handles calls with an `Idempotency-Key`. A repeated call gets the first answer and changes nothing (behaviour §1).
  *
  * One script claims the key. The method then runs on a store that derives its request ids from the claim's seed. If the
- * node dies between a change and saving the answer, the next run derives the same ids. The scripts then recognise changes
- * that were already applied, so the call returns the same answer. Successes and errors below 500 are saved, except 429.
- * All other answers release the key. Calls without the header skip all this.
+ * node dies after a change and before it saves the answer, the next run derives the same ids. The scripts then
+ * recognise the changes that were already applied, and the call returns the same answer.
+ *
+ * Successes and errors below 500 are saved, except 429. Any other answer releases the key. Calls without the header
+ * skip all this.
  */
 import { createHash } from 'node:crypto';
 import { ApiError, fail } from '../errors.js';
@@ -27,10 +29,10 @@ export interface KeyedCall {
   readonly method: string;
   readonly segments?: Readonly<Record<string, string>>;
   readonly raw?: true | undefined;
-  /** True if the call stores new data permanently. Such a call is refused while Redis is full. */
+  /** True if the call stores new data permanently. It is refused while Redis is full. */
   readonly grows: boolean;
   /**
-   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error: `too_many_requests`.
+   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Throws `too_many_requests`.
    */
   readonly count: () => Promise<void> | undefined;
 }
@@ -42,7 +44,7 @@ const sorted = (_: string, value: unknown) =>
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
-/** Compares files by content, because libraries give the parts of an upload new random names at each attempt. */
+/** Compares files by content, because libraries give the parts of an upload new random names for each attempt. */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
@@ -58,8 +60,7 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
 }
 
 /**
- * Returns a text that is the same for the same parameters. It depends neither on the order of names nor on the boundary
- * of a multipart body.
+ * Returns a text that is equal for equal parameters, whatever the order of names or the boundary of a multipart body.
  */
 export function parametersText(
   request: ApiRequest,
@@ -75,8 +76,8 @@ export function parametersText(
 const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 
 /**
- * Runs the call once and returns its answer, or returns the answer of an earlier attempt. Errors: `parameter_wrong`,
- * `idempotency_key_reused`, `too_many_requests`.
+ * Runs the call once and returns its answer, or returns the saved answer of an earlier attempt. Throws
+ * `parameter_wrong`, `idempotency_key_reused` or `too_many_requests`.
  */
 export async function answerOnce(
   { store, request, caller, method, segments, raw, grows, count }: KeyedCall,
@@ -116,15 +117,14 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // Ignores a failure to save the answer. A later attempt of the call recognises the changes of this attempt and gives
-  // the same answer.
+  // If the answer cannot be saved, a later attempt recognises the changes of this attempt and gives the same answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Does not wait for Redis a second time, because Redis is unavailable and the answer would be late.
+    // Redis is unavailable. The answer would be late if it waited for Redis a second time.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
@@ -137,7 +137,7 @@ async function runOnce(
   return outcome;
 }
 
-/** Wraps the request of a handler that replies itself. A JSON reply is sent only after it is saved under the key. */
+/** Wraps the request for a handler that replies itself. A JSON reply is sent only after it is saved under the key. */
 export function holdReply(request: ApiRequest): {
   readonly request: ApiRequest;
   readonly held: () => Outcome | undefined;
@@ -146,7 +146,7 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // Replaces only `reply`. All other members belong to the original object, which remembers whether it has replied.
+  // Replaces only `reply`. Everything else is forwarded to the original object, which remembers whether it has replied.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

@@ -1,9 +1,9 @@
-/** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
+/** The limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
   /** A change of a bot's settings counts as this many calls. */
   settings_call_weight: 20,
   /**
-   * How many changes of settings one process runs in parallel for all bots of one owner. The same limit applies to
+   * How many changes of settings one process runs at the same time for all bots of one owner. The same limit applies to
    * changes by one person.
    */
   settings_calls_at_once: 2,
@@ -11,22 +11,22 @@ export const callLimits = {
   /** A search by a person counts as this many calls. */
   search_call_weight: 5,
   /**
-   * How many searches one front runs in parallel, and how many further searches wait: in total, and per person. A front
-   * runs one search of a person at a time.
+   * How many searches one front runs at the same time, and how many further searches may wait: in total, and of one
+   * person. For one person, a front runs one search at a time.
    */
   searches_at_once: 4,
   searches_waiting_max: 100,
   searches_per_person_waiting_max: 5,
   search_wait_ms_max: 5_000,
   /**
-   * How many test requests to webhooks one front sends in parallel, and how many more wait. An owner has one test
-   * request at a time.
+   * How many test requests to webhooks one front sends at the same time, and how many more may wait. An owner has one
+   * test request at a time.
    */
   pings_at_once: 16,
   pings_waiting_max: 64,
   ping_wait_ms_max: 3_000,
   /**
-   * How many pages of posts one front looks up in parallel: for one address, and for all addresses. Further look-ups
+   * How many pages of posts one front looks up at the same time: for one address, and for all addresses. Further ones
    * wait in order.
    */
   post_pages_per_address_at_once: 2,
@@ -35,26 +35,26 @@ export const callLimits = {
   post_pages_waiting_max: 200,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while other accounts make calls. Also, how long an account
-   * may use the event loop without a break.
+   * The share of a front's event loop that one account gets while other accounts make calls, and how long it may use
+   * the event loop without a break.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /** How long waiting calls run before other calls get a turn. Also, the body size from which a call has to wait. */
+  /** How long waiting calls run before other calls get a turn, and the body size from which a call has to wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
-  /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */
+  /** How many calls of one account may wait in one front, and how many bytes their bodies may have. */
   calls_waiting_max: 2_000,
   calls_waiting_bytes_max: 64 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** How many times the content of a multipart body may contain the boundary string followed by other text. */
+  /** How often the content of a multipart body may contain the boundary string followed by other text. */
   multipart_near_boundaries_max: 1_000,
-  /** The number of parameters of one call, in the query and the body together. */
+  /** The maximum number of parameters of one call, in the query and the body together. */
   parameters_max: 1_000,
   downloads_max: 512,
   downloads_per_caller_max: 64,
   idempotency_key_length_max: 255,
-  /** How many bytes of answers are saved per day for one caller under idempotency keys. */
+  /** How many bytes of answers are saved per day under one caller's idempotency keys. */
   idempotency_bytes_max: 64 * 1024 * 1024,
   idempotency_wait_ms_max: 2_000,
   idempotency_look_ms: 50,

@@ -1,4 +1,4 @@
-/** Defines a bot method as a value that routing, parsing and documentation use. */
+/** Defines a bot method as a value, which routing, parsing and documentation use. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -11,15 +11,15 @@ import type { ApiRequest } from './request.js';
 
 export interface Receivers {
   /**
-   * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
-   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before each name lookup. If `count` rejects,
-   * so does this function.
+   * Parses and checks a webhook URL. Calls `count` before each name lookup, and rejects if `count` rejects. Throws
+   * `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved` or
+   * `webhook_host_unresolved`.
    */
   vet(
     url: string,
     count: () => Promise<void>,
   ): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
-  /** Returns the PEM of a certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
+  /** Returns a certificate as PEM. Throws `certificate_too_big` or `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }
 
@@ -30,10 +30,7 @@ export interface MethodContext {
   readonly receivers: Receivers;
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly onGone: (listener: () => void) => void;
-  /**
-   * The request of the call. Null for a call in the answer to a webhook delivery, because such a call cannot return a
-   * stream.
-   */
+  /** The call's request. Null for a call in a receiver's answer to a delivery, which cannot return a stream. */
   readonly request: ApiRequest | null;
 }
 
@@ -50,26 +47,24 @@ export type Effect = 'read' | 'change' | 'grow' | 'configure';
 interface Traits {
   readonly name: string;
   readonly effect: Effect;
-  /**
-   * True for polls. They are counted separately from other calls, so that a bot over its limit still gets its updates.
-   */
+  /** True for polls. They are counted separately, so that a bot over its limit still gets its updates. */
   readonly polls?: true;
   /**
-   * False if the answer to a webhook delivery must not call this method. The result would be lost, or the call would
-   * end the delivery.
+   * False if a receiver must not call this method in its answer to a delivery, because the result would be lost or the
+   * call would end the delivery.
    */
   readonly inAnswers?: false;
   /** Whether the header `X-Service-Coalesce: 1` sets the parameter `coalesce`. */
   readonly coalesces?: true;
   /** Whether the headers `X-Service-Consumer` and `X-Service-Consumer-Timeout` set parameters. */
   readonly consumes?: true;
-  /** The schema of each event. Set only if the method answers with server-sent events. */
+  /** The schema of each event. Only for a method that answers with server-sent events. */
   readonly events?: Readonly<Record<string, z.ZodType>>;
-  /** Handles calls with `inline_message_id`. Absent if the method does not change inline messages. */
+  /** Handles calls with `inline_message_id`. Absent if the method cannot change inline messages. */
   readonly ofInline?: OfInline;
 }
 
-/** The calls of a method with `inline_message_id`. They name no chat and return `true`. */
+/** A method's calls with `inline_message_id`. They name no chat and return `true`. */
 export interface OfInline {
   readonly params: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => Promise<true>;
@@ -77,11 +72,11 @@ export interface OfInline {
 
 export interface Method extends Traits {
   /**
-   * The parameters that name a chat, in the order of the schema. A change counts against the limit of the first chat.
+   * The parameters that name a chat, in the order of the schema. A change counts against the limit of the first one.
    */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** The schema of the parameters, or null for a method without parameters that answers from memory. */
+  /** The schema of the parameters. Null for a method that has none and answers from memory. */
   readonly params: z.ZodType | null;
   readonly errors: readonly ErrorName[];
   readonly result: z.ZodType;
@@ -100,7 +95,7 @@ export class Described {
   }
 }
 
-/** A result that is serialised only once together with its envelope, because many calls return it. */
+/** A result that many calls return. It is serialised only once, together with its envelope. */
 export class Prepared {
   readonly envelope: string;
 
@@ -126,12 +121,12 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Defines a method. If there is no schema of a result, the result is `true`. */
+/** Defines a method. Without a result schema, the result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
-/** Converts a schema error to the answer that clients expect (behaviour §1). */
+/** Converts a schema's error to the answer that clients expect (behaviour §1). */
 function refusal(error: z.ZodError): ApiError {
   const { path = [], message = '', input } = error.issues[0] ?? {};
   if (message.startsWith('!') && message.slice(1) in catalogue) {
@@ -145,7 +140,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // Parses a refused call again with options, because the answer needs the input of each error. Other calls are parsed
-  // without options, because parsing with options takes ten times as long.
+  // The answer needs the input of each error. Only `reportInput` returns it, but it makes parsing ten times as slow, so
+  // parses again only after a refusal.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

@@ -1,8 +1,8 @@
 /**
- * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send. We have
- * our own parser because the two common parsers lose data silently. Common clients send a file name in raw UTF-8
- * without quotes. `busboy` 1 then drops the whole part, and `@fastify/busboy` 3 removes the spaces of the name. Both
- * also skip a part whose head they cannot read, and replace invalid UTF-8 with U+FFFD. Petrel parses only complete
+ * Parses a complete multipart/form-data body (RFC 7578). Strict, but accepts the part heads that clients really send.
+ * Petrel has a parser of its own because the two common ones lose data silently. Common clients send a file name in raw
+ * UTF-8 without quotes: `busboy` 1 then drops the whole part, and `@fastify/busboy` 3 removes the spaces in the name.
+ * Both also skip a part whose head they cannot read, and replace invalid UTF-8 with U+FFFD. Petrel parses only complete
  * bodies, so the parser need not stream.
  */
 import { isUtf8 } from 'node:buffer';
@@ -12,11 +12,11 @@ import { callLimits as limits } from './limits.js';
 export interface MultipartPart {
   readonly name: string;
   readonly file: boolean;
-  /** The file name without the path, or '' when absent. */
+  /** The file name without its path, or '' if absent. */
   readonly filename: string;
-  /** The content type in lower case, without parameters. It is 'text/plain' if absent. */
+  /** The content type in lower case, without parameters. 'text/plain' if absent. */
   readonly contentType: string;
-  /** The content of the part. It shares memory with the body. */
+  /** The part's content. It shares memory with the body. */
   readonly bytes: Buffer;
 }
 
@@ -27,15 +27,15 @@ const dash = 0x2d;
 const crlf = '\r\n';
 
 /**
- * Returns the parts in the order in which they were sent. Errors: `bad_request` if the body is malformed or truncated,
- * or if a part has no name. `too_large` above `limits.multipart_parts_max` parts, or if the text fields together exceed
- * `limits.body_bytes_max`. `bad_unicode` if a part head is not UTF-8.
+ * Returns the parts in the order in which they were sent. Throws `bad_request` if the body is malformed or truncated or
+ * if a part has no name, `too_large` for more than `limits.multipart_parts_max` parts or for text fields that together
+ * exceed `limits.body_bytes_max`, and `bad_unicode` if a part head is not UTF-8.
  */
 export function parseMultipart(contentType: string, body: Buffer): MultipartPart[] {
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // At the start of the body, the delimiter has no line break before it.
+  // At the start of the body, no line break precedes the delimiter.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {
@@ -73,9 +73,9 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. A delimiter that is followed by other text on its
- * line belongs to the content and is skipped. Skips at most `limits.multipart_near_boundaries_max` such delimiters.
- * Ordinary clients never reach this limit, because they choose a boundary that their content does not contain.
+ * Returns where the next delimiter starts and where its line ends. If other text follows a delimiter on its line, it
+ * belongs to the content and is skipped. At most `limits.multipart_near_boundaries_max` are skipped. Ordinary clients
+ * never reach this limit, because they choose a boundary that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
@@ -106,7 +106,7 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
 }
 
 /**
- * Matches a parameter of Content-Disposition. Its value is either quoted with backslash escapes, or unquoted and ends
+ * Matches a parameter of Content-Disposition. Its value is quoted with backslash escapes, or it is unquoted and ends
  * where the next parameter begins.
  */
 const parameter = /;\s*([\w-]+\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|((?:(?!;\s*[\w-]+\*?\s*=).)*))/g;
@@ -125,7 +125,9 @@ function readDisposition(disposition: string): { name: string | undefined; filen
   return { name, filename };
 }
 
-/** Decodes `UTF-8''%D1%84.png`. RFC 7578 forbids this encoding, but some clients use it for non-ASCII names. */
+/**
+ * Decodes names like `UTF-8''%D1%84.png`. RFC 7578 forbids this encoding, but some clients use it for non-ASCII names.
+ */
 function decodeExtended(value: string): string {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value)?.[1];
   if (encoded === undefined) return value;

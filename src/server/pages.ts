@@ -1,4 +1,4 @@
-/** Builds pages of lists, with limits on items and bytes. */
+/** Builds the pages of lists, with limits on items and bytes. */
 import { ruleLimits as limits } from '../rules/limits.js';
 
 export interface Page<T> {
@@ -6,12 +6,12 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** How many rows one step converts to items. When the page is full, no further step follows. */
+/** How many rows one step converts to items. No further step follows when the page is full. */
 const shownAtOnce = 10;
 
 /**
- * Builds a page of as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts a batch of rows
- * to items. A row that no longer exists gives a null item. `more` says whether more rows follow. `cursorOf` returns the
+ * Builds a page from as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts several rows
+ * to items, with null for a row that no longer exists. `more` says whether more rows follow. `cursorOf` returns the
  * cursor of the page that starts after a row.
  */
 export async function page<R, T>(
@@ -41,7 +41,7 @@ export const each =
   (rows: readonly R[]): Promise<T[]> =>
     Promise.all(rows.map(view));
 
-/** Builds a page from rows queried with `limit + 1`. The extra row shows that more rows follow. */
+/** Builds a page from rows that were queried with `limit + 1`. The extra row shows that more rows follow. */
 export const pageOfRows = <R, T>(
   found: readonly R[],
   limit: number,

@@ -1,4 +1,4 @@
-/** Parses the query and the body of a request into one set of named parameters. Accepts all usual encodings. */
+/** Parses a request's query and body into one set of named parameters. Accepts all usual encodings. */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
 import { parseJson } from '../rules/json.js';
@@ -8,14 +8,14 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** The file name without the path. It is '' if the part has a content type but no file name. */
+  /** The file name without its path. '' if the part has a content type but no file name. */
   readonly filename: string;
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * The parameters. The object has no prototype, so `__proto__` and `constructor` are ordinary names. Values are text,
+ * The parameters. The object has no prototype, so `__proto__` and `constructor` are ordinary names. Values are texts,
  * except in a JSON body.
  */
 export type Params = Record<string, unknown>;
@@ -30,7 +30,7 @@ const replacement = '\uFFFD';
 const nul = '\u0000';
 const [space, percent, ampersand, plus, equals, brace] = [0x20, 0x25, 0x26, 0x2b, 0x3d, 0x7b];
 
-/** Decodes UTF-8. Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
+/** Decodes UTF-8. Throws `bad_unicode` for invalid UTF-8 and for U+0000. */
 export function decodeUtf8(bytes: Buffer): string {
   if (!isUtf8(bytes)) fail('bad_unicode');
   const text = bytes.toString('utf8');
@@ -62,10 +62,7 @@ function readEscape(bytes: Buffer, at: number): number {
 
 let memory = Buffer.alloc(0);
 
-/**
- * Returns a buffer of at least `bytes`. The next call overwrites the buffer. Thanks to this reuse, large forms create
- * no garbage.
- */
+/** Returns a buffer of at least `bytes`, which the next call overwrites. Large forms thus create no garbage. */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
   return memory;
@@ -73,7 +70,7 @@ function scratch(bytes: number): Buffer {
 
 /**
  * Parses a url-encoded form in one pass. As in browsers, a percent sign without two digits stands for itself, and empty
- * pairs are ignored. Errors: `bad_unicode`, `too_many_parameters`.
+ * pairs are ignored. Throws `bad_unicode` or `too_many_parameters`.
  */
 function readForm(form: Buffer, into: Params): void {
   const decoded = scratch(form.length);
@@ -105,8 +102,8 @@ function readForm(form: Buffer, into: Params): void {
 }
 
 /**
- * Parses the query. Refuses a raw U+FFFD, because the HTTP engine replaces invalid UTF-8 with this character. To send a
- * real U+FFFD, a client percent-encodes it.
+ * Parses the query. Refuses a raw U+FFFD, with which the HTTP engine replaces invalid UTF-8. A client that means U+FFFD
+ * must percent-encode it.
  */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');
@@ -121,7 +118,7 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
-/** Parses the query of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
+/** Parses the query of a call whose body is raw bytes. Throws `bad_unicode` or `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);
@@ -129,10 +126,10 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 }
 
 /**
- * Merges the query and the body. If both contain a name, the value in the body counts. If a name is repeated, its last
- * value counts. A body that begins with a brace is parsed as JSON, even if it is labelled as a form. Any other body
- * that is neither JSON nor multipart is parsed as a form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
- * `bad_request` (malformed multipart) or `too_large` (behaviour §1). Not for endpoints that take raw bytes.
+ * Merges the query and the body. The body takes precedence, and the last value of a repeated name counts. A body that
+ * begins with a brace is JSON, even if its content type says that it is a form. Any other body that is neither JSON nor
+ * multipart is a form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`, `bad_request` (malformed multipart) or
+ * `too_large` (behaviour §1). Not for endpoints that take raw bytes.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
@@ -142,8 +139,8 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  // Recognises JSON that `curl -d '{…}'` labels as a form. A form cannot begin with a brace, because no parameter name
-  // does.
+  // `curl -d '{…}'` sends JSON with the content type of a form. A form cannot begin with a brace, because no
+  // parameter's name does.
   const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(body, values);
   else readJson(body, values);

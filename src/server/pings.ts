@@ -1,4 +1,6 @@
-/** Limits the test requests (pings) of one front, so that the slow receivers of some owners do not delay other owners. */
+/**
+ * Limits one front's test requests (pings) to webhooks, so that some owners' slow receivers do not delay other owners.
+ */
 import { callLimits as limits } from './limits.js';
 import { TimedTurns } from './timed_turns.js';
 
@@ -9,5 +11,5 @@ const turns = new TimedTurns({
   waitMsMax: limits.ping_wait_ms_max,
 });
 
-/** Sends a ping when the turn of its owner comes. Error: `too_many_requests` while another ping of the owner runs. */
+/** Sends a ping when it is the owner's turn. Throws `too_many_requests` while another ping of the owner runs. */
 export const pinging = <T>(owner: number, send: () => Promise<T>): Promise<T> => turns.run(owner, send);

@@ -1,6 +1,6 @@
 /**
- * Serves the pages of posts, which readers without an account can open (decision 0075). All readers at one client
- * address share one limit of calls and of time on the front.
+ * Serves the pages of posts, which can be read without an account (decision 0075). All readers at one client address
+ * share one limit of calls and of time on the front.
  */
 import { ApiError, fail } from '../errors.js';
 import { type CallContext, inTurn } from './call_context.js';
@@ -17,7 +17,7 @@ const ofAddress = createTurns(
 );
 const ofFront = createTurns(limits.post_pages_at_once, limits.post_pages_waiting_max);
 
-/** Matches an external id. Numbers are not accepted, because readers could try one number after the other. */
+/** The form of a post's external id. Numbers are not accepted, because readers could try them one after another. */
 const externalIdForm = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 async function findPost({ find }: PostPages, externalId: string): Promise<PublicPost | null> {
@@ -43,10 +43,10 @@ async function showPost(
   await shares.charge(address, () => pages.show(request, externalId, post));
 }
 
-/** No request for a page has a body. */
+/** No request for a page may have a body. */
 export const admitPostPage = () => fail('method_not_allowed');
 
-/** For temporary errors, browsers get a page. Other clients get all errors as JSON. */
+/** For temporary errors, browsers get a page. Other clients get every error as JSON. */
 function refuse({ postPages }: CallContext, request: ApiRequest, error: unknown): void {
   const passes = error instanceof ApiError && error.retryAfter !== undefined;
   if (!passes || postPages === undefined || !request.acceptedTypes.includes('text/html')) throw error;

@@ -1,17 +1,13 @@
-/**
- * Defines one HTTP request and its single reply, as the rest of the program sees them. `http/` implements this
- * interface.
- */
+/** Defines a request and its single reply as the rest of the program sees them. Implemented in `http/`. */
 import type { Readable } from 'node:stream';
 
 export interface ApiRequest {
   readonly method: string;
   /**
-   * The percent-encoded path without the query, as the client sent it. Never log the raw path, because it may contain a
-   * token.
+   * The percent-encoded path without the query, as the client sent it. Never log it, because it may contain a token.
    */
   readonly path: string;
-  /** The query without the question mark, as the client sent it, or '' when absent. */
+  /** The query as the client sent it, without the question mark. '' if absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
@@ -36,7 +32,7 @@ export interface ApiRequest {
   /** The header `X-Request-Id`, or '' if absent. Any client can set it. */
   readonly requestId: string;
   /**
-   * Whether a node that is shutting down (`leaving`) should refuse this request, so that the load balancer sends it to
+   * Whether a node that is shutting down (`leaving`) should refuse this request. The load balancer then sends it to
    * another node.
    */
   readonly handover: boolean;
@@ -47,31 +43,31 @@ export interface ApiRequest {
   readonly acceptEncoding: string;
   /** The `Accept-Language` header, or '' when absent. Set only for pages. */
   readonly acceptLanguage: string;
-  /** On paths that take signed bodies: the id of the key that signed the body, or '' when absent. */
+  /** The id of the key that signed the body, or ''. Set only on paths with signed bodies. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;
   readonly ifRange: string;
   readonly ifNoneMatch: string;
-  /** The call as the access log shows it: a method name or an endpoint path, never text from the request. */
+  /** The call as the access log names it: a method name or an endpoint path, never text from the request. */
   called: string;
-  /** The id of the caller for the access log, or 0 while unknown. */
+  /** The caller's id for the access log, or 0 while it is unknown. */
   calledBy: number;
-  /** The header `traceparent` of the reply, or '' for none. */
+  /** The reply's header `traceparent`, or '' for none. */
   answerTraceparent: string;
-  /** The complete body within `limits`. Empty when the request had no body. */
+  /** The complete body within `limits`. Empty if the request had none. */
   readonly body: Buffer;
   readonly remoteAddress: string;
   readonly aborted: boolean;
   /**
-   * Calls `listener` at most once, when the client disconnects before the reply. Calls it immediately if the client
-   * has already disconnected.
+   * Calls `listener` at most once, when the client disconnects before the reply. Calls it immediately if the client has
+   * already disconnected.
    */
   onAbort(listener: () => void): void;
-  /** Sends a reply. `body` is JSON text. `retryAfter` (seconds) becomes the header Retry-After. */
+  /** Sends a reply. `body` is JSON text. `retryAfter`, in seconds, becomes the header Retry-After. */
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
   replyWith(status: number, contentType: string, body: string | Buffer): void;
-  /** Sends a stream as the reply. The body is written no faster than the client reads. */
+  /** Sends a stream as the reply, no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
   /** Starts a reply of unknown length: an event stream, or the text that `form` describes. */
   openStream(form?: StreamForm): EventStream;
@@ -79,32 +75,33 @@ export interface ApiRequest {
 
 export interface StreamForm {
   readonly contentType: string;
-  /** Lists headers besides `Cache-Control`, which is `no-store`. */
+  /** The headers in addition to `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** A text that clients ignore. The engine flushes buffered data only together with a write. */
+  /** A text that clients ignore. It is sent because the engine flushes buffered data only together with a write. */
   readonly filler: string;
 }
 
 export interface StreamedReply {
   readonly status: number;
-  /** Lists all headers except the length, which is sent with the body. */
+  /** All headers except the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly length: number;
   /**
-   * The body, with exactly `length` bytes. The stream is always destroyed afterwards. If null, only the head is sent.
+   * The body, which has exactly `length` bytes. The stream is always destroyed afterwards. With null, only the head is
+   * sent.
    */
   readonly body: Readable | null;
 }
 
 export interface EventStream {
   /**
-   * Writes text. Returns false if more than `limits.stream_buffer_bytes_max` bytes are waiting. In this case, the
-   * caller should close the stream.
+   * Writes text. Returns false if more than `limits.stream_buffer_bytes_max` bytes are waiting. The caller should then
+   * close the stream.
    */
   write(text: string): boolean;
-  /** Whether written data is still waiting to be sent to the client. */
+  /** Whether written data still waits to be sent to the client. */
   isBlocked(): boolean;
-  /** Resolves when everything is sent, or the client has disconnected. */
+  /** Resolves when everything is sent or the client has disconnected. */
   drained(): Promise<void>;
   close(): void;
   /** Aborts the connection, so that the client notices that the rest is missing. */

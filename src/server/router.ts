@@ -8,7 +8,7 @@ export interface Match<E extends Routed = Endpoint> {
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** Finds an endpoint. `other_verb` means that the path exists, but only with other verbs. */
+/** Finds an endpoint. `other_verb` means that the path exists, but not with this verb. */
 export type FindEndpoint<E extends Routed = Endpoint> = (
   verb: string,
   path: string,

@@ -1,4 +1,4 @@
-/** Limits the searches of one front, so that the searches of some people do not delay the searches of other people. */
+/** Limits one front's searches, so that some people's searches do not delay those of others. */
 import type { Store } from '../store/store.js';
 import { callLimits as limits } from './limits.js';
 import { TimedTurns } from './timed_turns.js';
@@ -11,13 +11,16 @@ const turns = new TimedTurns({
 });
 
 /**
- * Counts a search against the person, and runs it when its turn comes. The search first waits for earlier searches by
- * the same person, and then for one of the front's slots. Error: `too_many_requests`.
+ * Counts a search against the person, and runs it when its turn comes. It waits first for the same person's earlier
+ * searches, and then for one of the front's slots. Throws `too_many_requests`.
  */
 export async function searching<T>(store: Store, user: number, work: () => Promise<T>): Promise<T> {
   await store.fairUse?.more({ id: user, isBot: false }, limits.search_call_weight - 1);
   return turns.run(user, work);
 }
 
-/** Runs an administrator's search when its turn comes. Administrators share one turn. Error: `too_many_requests`. */
+/**
+ * Runs an administrator's search when its turn comes. All administrators together have one search at a time. Throws
+ * `too_many_requests`.
+ */
 export const searchingAsAdministrator = <T>(work: () => Promise<T>): Promise<T> => turns.run(0, work);

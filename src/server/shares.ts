@@ -1,18 +1,21 @@
 /**
- * Divides the time of a front's event loop among accounts. An account is a person with all of their bots, or the address of a
- * call without a person.
+ * Divides the time of a front's event loop among accounts. An account is a person with all of their bots, or the
+ * address of a caller without an account.
  *
- * Each call is charged for the time it blocks the loop: parsing, handling up to the first wait, and writing the answer. Refused
- * calls are charged too. An account gets `limits.cpu_share` of the loop, and up to `cpu_burst_ms` of it at once. Within this
- * budget, its calls run on arrival. Two kinds of calls wait for a slice, a short time in which waiting calls run:
- * - calls of an account over its share, while other accounts call;
+ * Each call is charged for the time for which it blocks the loop: parsing, handling up to the first wait, and writing
+ * the answer. Refused calls are charged too. An account gets `limits.cpu_share` of the loop, and up to `cpu_burst_ms`
+ * of it at once. Within this budget, its calls run on arrival. Two kinds of calls wait for a slice, which is a short
+ * time in which waiting calls run:
+ * - calls of an account over its share, while other accounts make calls;
  * - calls with a body of `large_body_bytes_min` or more, each of which takes milliseconds.
  *
- * A slice ends with the first call that exceeds `cpu_slice_ms`. Then the loop handles the calls that have arrived, so another
- * account waits for one slice at most. Waiting accounts take turns, one call each, so none starves. While calls of other accounts
- * run on arrival, slices take at most half of the time. Otherwise slices follow each other without a pause.
+ * A slice ends with the first call that exceeds `cpu_slice_ms`. The loop then handles the calls that have arrived, so
+ * another account waits for one slice at most. Waiting accounts take turns, one call each, so each of them makes
+ * progress. While calls of other accounts run on arrival, slices take at most half of the time. Otherwise slices follow
+ * each other without a pause.
  *
- * At most `calls_waiting_max` calls and `calls_waiting_bytes_max` of bodies of one account wait. More calls are refused.
+ * At most `calls_waiting_max` calls of one account wait, with bodies of `calls_waiting_bytes_max` together. Further
+ * calls are refused.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { fail } from '../errors.js';
@@ -34,20 +37,17 @@ interface Spender {
   waitingBytes: number;
 }
 
-/**
- * Of the calls with smaller bodies, only a sample is timed, because reading the clock for each call would cost too
- * much.
- */
+/** Only a sample of the calls with smaller bodies is timed. Reading the clock for each call would cost too much. */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
 /**
- * The upper limit for the measured time of one call. A garbage collection during a call may make the measured time too
- * long.
+ * The longest time in ms that a call of the sample counts. A garbage collection during the call may make the measured
+ * time too long.
  */
 const sampled_ms_max = 1;
-/** An account counts as the only caller if no other account has made a call for this long. */
+/** If no other account has made a call for this long (in ms), an account counts as the only caller. */
 const several_ms = 1_000;
-/** How long slices pause after a call that ran on arrival. */
+/** How long slices pause after a call that ran on arrival, in ms. */
 const yields_ms = 100;
 
 export type ShareTime = Pick<Time, 'monotonic' | 'after' | 'soon'>;
@@ -57,18 +57,18 @@ export class Shares {
   readonly #random: Random;
   readonly #spenders = new Map<Account, Spender>();
   readonly #turns = new Set<Account>();
-  /** The account of the latest call, and when its current sequence of calls started. */
+  /** The account of the latest call. `#since` is when its current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls started. Another account made those calls. */
+  /** When the previous sequence of calls started, which another account made. */
   #othersAt = Number.NEGATIVE_INFINITY;
-  /** The time at which a call last ran on arrival. Not updated before the first slice. */
+  /** When a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;
   #sliceComes = false;
   /**
-   * The latest reading of the clock. Most decisions can use it, and a new reading takes 1 % of the time of a short
-   * call.
+   * The latest reading of the clock. It is recent enough for most decisions. A new reading takes 1 % of the time of a
+   * short call.
    */
   #knownAt = Number.NEGATIVE_INFINITY;
 
@@ -78,7 +78,7 @@ export class Shares {
   }
 
   /**
-   * Runs `work` immediately or in a slice. `bytes` is the size of the call's parameters. Error: `too_many_requests` if
+   * Runs `work` immediately or in a slice. `bytes` is the size of the call's parameters. Throws `too_many_requests` if
    * too many calls of the account wait.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
@@ -129,8 +129,8 @@ export class Shares {
     if (spender === undefined || spender.paidAt === 0) return false;
     if (spender.waiting.length > 0) return true;
     const waitsAt = (at: number) => spender.paidAt > at && at - this.#othersAt < several_ms;
-    // Tries the earlier reading of the clock first. A call that need not wait at an earlier time need not wait now
-    // either.
+    // Uses the earlier reading of the clock first. A call that did not have to wait at an earlier time does not have to
+    // wait now either.
     return waitsAt(this.#knownAt) && waitsAt(this.#now());
   }
 
@@ -150,7 +150,7 @@ export class Shares {
     this.#turns.add(account);
     this.#plan();
     return new Promise<T>((resolve, reject) => {
-      // Keeps the async context in which a call arrived, because traces depend on it.
+      // Keeps the async context in which the call arrived, because traces depend on it.
       const begin = AsyncResource.bind(() => {
         try {
           resolve(this.#measure(account, 1, work));
@@ -189,7 +189,7 @@ export class Shares {
     this.#sliceComes = true;
     const ms = this.#restsUntil - this.#now();
     const slice = () => this.#slice();
-    // If there is no pause, the event loop first handles the calls that have arrived.
+    // Without a pause, the event loop first handles the calls that have arrived.
     if (ms > 0) this.#time.after(ms, slice);
     else this.#time.soon(slice);
   }

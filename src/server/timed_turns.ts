@@ -12,7 +12,7 @@ import { createTurns } from './turns.js';
 export interface TimedTurnsLimits {
   readonly atOnce: number;
   readonly waitingMax: number;
-  /** How many calls of one account may wait for the account's running call. */
+  /** How many calls of an account may wait for its running call. */
   readonly ownWaitingMax: number;
   readonly waitMsMax: number;
 }
@@ -25,7 +25,7 @@ interface Waiting {
 /** The share of one slot that an account may use in the long run, and the time that it may use in a burst. */
 const share = 0.2;
 const burst_ms = 2_000;
-/** When this many accounts are known, the accounts whose whole burst is available again are forgotten. */
+/** When this many accounts are known, those whose whole burst is available again are forgotten. */
 const accounts_max = 10_000;
 
 export class TimedTurns {
@@ -33,7 +33,7 @@ export class TimedTurns {
   readonly #time: Pick<Time, 'monotonic' | 'after' | 'cancel'>;
   readonly #own: ReturnType<typeof createTurns>;
   readonly #waiting = new Set<Waiting>();
-  /** Until when an account is busy, by the monotonic clock. */
+  /** Until when each account is busy, according to the monotonic clock. */
   readonly #busyUntil = new Map<number | string, number>();
   readonly #running = { all: 0, busy: 0 };
 
@@ -44,8 +44,8 @@ export class TimedTurns {
   }
 
   /**
-   * Runs `work` when its turn comes. Error: `too_many_requests` if too many calls wait, or if this call waited for
-   * `waitMsMax`.
+   * Runs `work` when its turn comes. Throws `too_many_requests` if too many calls wait, or after this call has waited
+   * for `waitMsMax`.
    */
   async run<T>(account: number | string, work: () => T | Promise<T>): Promise<T> {
     const waitEnd = this.#time.monotonic() + this.#limits.waitMsMax;
@@ -65,7 +65,7 @@ export class TimedTurns {
     });
   }
 
-  /** How many calls wait for one of the slots. Leaves out calls that wait for another call of their own account. */
+  /** How many calls wait for a slot. A call that waits for its own account's running call does not count. */
   waiting(): number {
     return this.#waiting.size;
   }

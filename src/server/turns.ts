@@ -1,13 +1,13 @@
 /**
- * Limits the parallel calls of one account in this process. Further calls wait in order. If too many wait, more calls
- * are refused.
+ * Limits how many calls of one account run at the same time in this process. Further calls wait in order, up to a
+ * limit, above which they are refused.
  */
 import { fail } from '../errors.js';
 
 export function createTurns(atOnce: number, waitingMax: number) {
   const accounts = new Map<number | string, { running: number; readonly waiting: Array<() => void> }>();
   return {
-    /** Runs `work` when its turn comes. Error: `too_many_requests` if too many calls of the account are waiting. */
+    /** Runs `work` when its turn comes. Throws `too_many_requests` if too many calls of the account are waiting. */
     async run<T>(account: number | string, work: () => T | Promise<T>): Promise<T> {
       const own = accounts.get(account) ?? { running: 0, waiting: [] };
       accounts.set(account, own);
