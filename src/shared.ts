@@ -1,8 +1,8 @@
 /** Lets concurrent callers share one run of an asynchronous function. */
 
 /**
- * Returns a function that starts `work`. A call while `work` runs returns the promise of the current run. `running`
- * returns the promise of the current run.
+ * Returns a function that starts `work`. If it is called while `work` is running, it returns the promise of that run,
+ * which `running` returns too.
  */
 export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
   let running: Promise<T> | undefined;

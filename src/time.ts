@@ -1,6 +1,6 @@
 /**
- * Provides time and timers. Components get a `Time` as an option, and use `systemTime` by default. Only this file reads
- * clocks and starts timers (decision 0056).
+ * Provides time and timers. Components get a `Time` as an option, by default `systemTime`. Only this file reads clocks
+ * and starts timers (decision 0056).
  */
 
 import { performance } from 'node:perf_hooks';
@@ -8,35 +8,32 @@ import { performance } from 'node:perf_hooks';
 const roundTripMsMax = 100;
 
 export interface Timer {
-  /** Lets the process exit while the timer is pending. */
+  /** The timer no longer keeps the process alive. */
   unref(): Timer;
 }
 
 export interface SleepOptions {
-  /** Ends the sleep early. The sleep then resolves too. */
+  /** Ends the sleep early, which then resolves as usual. */
   readonly signal?: AbortSignal | undefined;
   /** Whether the sleep keeps the process alive. True by default. */
   readonly ref?: boolean;
 }
 
 /**
- * The clock and the timers of one node. `now` follows the time of Redis, because the machine's own clock may be wrong
- * or change. Signatures, expiries, retries and removal by age use `now`. Intervals use `monotonic`.
+ * The clock and the timers of one node. `now` follows the time of Redis, because the machine's clock may be wrong or
+ * change. Signatures, expiries, retries and removal by age use `now`. Intervals use `monotonic`.
  */
 export abstract class Time {
-  /**
-   * The difference between Unix time and the monotonic clock, in ms. Undefined until Redis has answered for the first
-   * time.
-   */
+  /** Unix time minus the monotonic clock, in ms. Undefined until Redis has answered for the first time. */
   #offsetMs: number | undefined;
 
   /**
-   * Returns the Unix time of the machine in ms. Use this time only for values that other machines do not see, such as
-   * the time of a log line.
+   * Returns the machine's Unix time in ms. Only for values that other machines do not see, for example the time of a
+   * log line.
    */
   abstract machine(): number;
 
-  /** Returns the time in ms since an arbitrary start. This time never goes back. */
+  /** Returns the ms since an arbitrary start. It never goes back. */
   abstract monotonic(): number;
 
   /** Calls `work` once, after `ms` milliseconds. */
@@ -45,13 +42,15 @@ export abstract class Time {
   /** Calls `work` every `ms` milliseconds. */
   abstract every(ms: number, work: () => void): Timer;
 
-  /** Stops a timer. Does nothing if there is no timer, or if the timer has already fired. */
+  /** Stops a timer. Does nothing if it is undefined or has already fired. */
   abstract cancel(timer: Timer | undefined): void;
 
   /** Calls `work` after the events of this turn of the event loop. */
   abstract soon(work: () => void): void;
 
-  /** Returns the Unix time of Redis in whole milliseconds. Uses the machine's clock until Redis has first answered. */
+  /**
+   * Returns Redis' Unix time in whole milliseconds. Until Redis has answered for the first time, returns the machine's.
+   */
   now(): number {
     return this.#offsetMs === undefined ? this.machine() : Math.floor(this.#offsetMs + this.monotonic());
   }
@@ -61,9 +60,9 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the reply of TIME. Redis sent the reply between two readings of the monotonic clock. If the reply
-   * was late, the time is known only as a range, and the clock moves to the nearest time in this range. Returns false
-   * for a late reply.
+   * Sets `now` from the reply to TIME. Redis sent the reply between two readings of the monotonic clock. A late reply
+   * gives the time only as a range, and the clock moves to the nearest time in this range. Returns false for a late
+   * reply.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
@@ -111,17 +110,17 @@ export abstract class Time {
   }
 
   /**
-   * Returns the milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1.
-   * Periodic tasks that wait this long all wake an idle process at the same moment.
+   * Returns the ms until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1. Periodic tasks
+   * that wait this long all wake an idle process at the same moment.
    */
-  // Adds a millisecond, because a timer may fire up to 1 ms early and would then fire twice.
+  // A timer may fire up to 1 ms early, and the task would then run twice.
   untilNext(everyMs: number): number {
     return everyMs - (this.monotonic() % everyMs) + 1;
   }
 
   /**
-   * Calls `task` at each multiple of `everyMs` on the monotonic clock. The timer does not keep the process alive.
-   * Returns a function that stops the timer.
+   * Calls `task` at each multiple of `everyMs` on the monotonic clock. Does not keep the process alive. Returns a
+   * function that stops it.
    */
   repeat(everyMs: number, task: () => void): () => void {
     let timer: Timer;
@@ -162,11 +161,11 @@ class SystemTime extends Time {
   }
 }
 
-/** The time of this machine. All components of a production process use it. */
+/** This machine's time. All components of a production process use it. */
 export let systemTime: Time = new SystemTime();
 
 /**
- * Replaces `systemTime`. Only for a process whose clock is moved by tests. Call this before the process creates any
+ * Replaces `systemTime`, only in a process whose clock tests move. Must be called before the process creates any
  * component.
  */
 export function replaceSystemTime(time: Time): void {

@@ -1,7 +1,7 @@
 /**
  * Corrects how Node verifies the host of a TLS connection. Node 22.23 and 24.17 to 24.18 never match an IPv6 address in
- * a certificate (https://github.com/nodejs/node/issues/64144). Without the correction, every connection to
- * `https://[…]/` or `rediss://[…]` would fail. The import of this file corrects all TLS connections of the process.
+ * a certificate (https://github.com/nodejs/node/issues/64144), so every connection to `https://[…]/` or `rediss://[…]`
+ * would fail. Importing this file corrects all TLS connections of the process.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

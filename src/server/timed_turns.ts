@@ -1,9 +1,9 @@
 /**
- * Limits the slow calls that run at the same time in this process: one per account, and a fixed number in total.
+ * Limits how many slow calls run at the same time in this process: one per account, and a fixed number in total.
  * Further calls wait for a limited time.
  *
- * An account that used more than its share of time is busy. Busy accounts wait behind all other accounts and get only
- * half of the slots. A few accounts therefore cannot block the calls of the others.
+ * An account that has used more than its share of time is busy. Busy accounts wait behind all others and get only half
+ * of the slots. A few accounts therefore cannot block the calls of the others.
  */
 import { ApiError, fail } from '../errors.js';
 import { systemTime, type Time } from '../time.js';

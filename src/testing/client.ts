@@ -1,4 +1,4 @@
-/** Provides typed helpers for tests of bots against `petrel test-server`. Has no dependencies. */
+/** Typed helpers for tests that run a bot against `petrel test-server`. Has no dependencies. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -9,41 +9,41 @@ import { isBehaviour, type NamedCall, Names, type SavedRecording, type WorldName
 export type { Json, RecordedEntry } from './recorded_entry.js';
 export type { NamedCall, SavedRecording } from './replay.js';
 
-/** A chat of a world, or the id of a chat. */
+/** One of a world's chats, or the id of a chat. */
 export type Chat = 'bot' | 'group' | 'channel' | number;
 
 export interface WorldForm {
   /**
-   * The names of the people, of 2 to 16 lower-case letters. The default is `['ann']`. The first person owns the bot and
-   * the chats.
+   * The names of the people, each of 2 to 16 lower-case letters. The default is `['ann']`. The first person owns the
+   * bot and the chats.
    */
   readonly people?: readonly string[];
-  /** Makes a public group with the bot as an administrator. */
+  /** Whether to make a public group with the bot as an administrator. */
   readonly group?: boolean;
-  /** Makes a public channel with the bot as an administrator. */
+  /** Whether to make a public channel with the bot as an administrator. */
   readonly channel?: boolean;
-  /** Turns on the inline mode of the bot. */
+  /** Whether to turn on the bot's inline mode. */
   readonly inline?: boolean;
 }
 
 export interface EntryFilter {
   readonly kind?: RecordedEntry['kind'];
   readonly name?: string;
-  /** Entries up to this `n` are skipped. */
+  /** Skips entries up to this `n`. */
   readonly after?: number;
 }
 
-/** A fault for the next calls of a method, or for the next deliveries. */
+/** A fault that the next calls of a method, or the next deliveries, get. */
 export interface Fault {
-  /** How long to wait first, up to 60,000 ms. */
+  /** How long to delay the call or delivery, up to 60,000 ms. */
   readonly delay_ms?: number;
-  /** The HTTP status that replaces the answer, 400 to 599. */
+  /** The HTTP status of the answer that replaces the real one, from 400 to 599. */
   readonly status?: number;
-  /** The `retry_after` of the answer, in seconds. The default is 1. */
+  /** The `retry_after` in the answer, in seconds. The default is 1. */
   readonly retry_after?: number;
-  /** If true, the call or delivery is carried out and only its answer is replaced. */
+  /** If true, only the answer is replaced, and the call or delivery still takes effect. */
   readonly applied?: boolean;
-  /** How many calls or deliveries get the fault. The default is 1, the maximum 1,000. */
+  /** How many calls or deliveries get the fault, up to 1,000. The default is 1. */
   readonly times?: number;
 }
 
@@ -60,7 +60,7 @@ interface WorldData {
   readonly chats: { readonly group?: number; readonly channel?: number };
 }
 
-/** An answer with an error. */
+/** Thrown when the server answers with an error. */
 export class PetrelError extends Error {
   readonly status: number;
   readonly answer: Json;
@@ -72,7 +72,7 @@ export class PetrelError extends Error {
   }
 }
 
-/** Files by name. */
+/** Files by their names. */
 export type Files = Readonly<Record<string, Uint8Array<ArrayBuffer> | string>>;
 
 /** A file in the parameters of an action. */
@@ -86,7 +86,7 @@ export class Upload {
   }
 }
 
-/** Replaces the records of files, which contain only name and size, with the files themselves. */
+/** A recording has only the names and sizes of files. Replaces these records with the files themselves. */
 function withFiles(params: Record<string, Json>, files: Files): Record<string, Json> {
   const filled = Object.entries(params).map(([name, value]) => {
     const filename = value?.filename;
@@ -98,7 +98,7 @@ function withFiles(params: Record<string, Json>, files: Files): Record<string, J
   return Object.fromEntries(filled);
 }
 
-/** Returns a form if there is a file, otherwise JSON. */
+/** Returns a form if there is a file, and otherwise JSON. */
 function bodyOf(params: object): Pick<RequestInit, 'headers' | 'body'> {
   const members = Object.entries(params).filter(([, value]) => value !== undefined);
   if (!members.some(([, value]) => value instanceof Upload))
@@ -124,13 +124,13 @@ const callsTo =
     return answer.result;
   };
 
-/** A person of a world. Every action goes through the application API, with its checks and errors. */
+/** A person in a world. Every action goes through the application API, with its checks and errors. */
 export class Person {
   readonly name: string;
   readonly id: number;
   readonly username: string;
   readonly first_name: string;
-  /** The token for other calls of the application API. */
+  /** The person's token, for other calls of the application API. */
   readonly token: string;
   readonly #act: (action: string, params: object) => Promise<Json>;
 
@@ -156,12 +156,15 @@ export class Person {
     return this.#act('send', { text, ...options });
   }
 
-  /** Sends an object: `{ location: { latitude, longitude } }`, or `{ contact: { phone_number, first_name } }`. */
+  /**
+   * Sends a location or a contact: `{ location: { latitude, longitude } }` or `{ contact: { phone_number, first_name }
+   * }`.
+   */
   sendObject(object: Json, options: { readonly chat?: Chat } = {}): Promise<Json> {
     return this.#act('send', { ...object, ...options });
   }
 
-  /** Sends a file, such as `sendFile('photo', 'cat.png', bytes)`. The application API defines the kinds. */
+  /** Sends a file, for example `sendFile('photo', 'cat.png', bytes)`. The kinds are those of the application API. */
   sendFile(
     kind: 'photo' | 'video' | 'animation' | 'audio' | 'voice' | 'document' | 'video_note',
     filename: string,
@@ -185,12 +188,12 @@ export class Person {
     return this.#act('vote', { message_id, option_ids, ...options });
   }
 
-  /** Asks the bot to stop the draft that it is writing. */
+  /** Asks the bot to stop writing a draft. */
   stopDraft(draft_id: number): Promise<Json> {
     return this.#act('stop_draft', { draft_id });
   }
 
-  /** Sends an inline query and waits for the answer of the bot, up to 7 s. The world needs `inline`. */
+  /** Sends an inline query and waits for the bot's answer, up to 7 s. The world must be made with `inline`. */
   inlineQuery(query: string, options: { readonly chat?: Chat; readonly offset?: string } = {}) {
     return this.#act('inline_query', { query, ...options });
   }
@@ -200,12 +203,12 @@ export class Person {
     return this.#act('choose', { inline_query_id, result_id, ...options });
   }
 
-  /** Presses the inline button with this data. */
+  /** Presses the inline button that has this data. */
   press(message_id: number, data: string, options: { readonly chat?: Chat } = {}): Promise<Json> {
     return this.#act('press', { message_id, data, ...options });
   }
 
-  /** Adds a reaction to a message of the channel. */
+  /** Adds a reaction to a message in the channel. */
   react(message_id: number, emoji: string): Promise<Json> {
     return this.#act('react', { message_id, emoji });
   }
@@ -227,7 +230,7 @@ export class Person {
     return this.#act('unblock', {});
   }
 
-  /** Runs an action by its name. */
+  /** Performs an action by its name. */
   act(action: string, params: object = {}): Promise<Json> {
     return this.#act(action, params);
   }
@@ -239,7 +242,7 @@ export class World {
   readonly bot: WorldData['bot'];
   readonly people: readonly Person[];
   readonly chats: WorldData['chats'];
-  /** The root URL for bot libraries, for example for `apiRoot` of grammY. */
+  /** The root URL for bot libraries, for example grammY's `apiRoot`. */
   readonly apiRoot: string;
   readonly #call: Call;
 
@@ -257,7 +260,7 @@ export class World {
     );
   }
 
-  /** Returns the person with this name. The default is the first person. */
+  /** Returns the person with this name, by default the first person. */
   person(name?: string): Person {
     const found = name === undefined ? this.people[0] : this.people.find((person) => person.name === name);
     if (found === undefined) throw new Error(`this world has no person ${name}`);
@@ -269,15 +272,14 @@ export class World {
     return this.#recorded({ ...filter });
   }
 
-  /** Returns the calls of the bot. */
+  /** Returns the bot's calls, or only those of one method. */
   calls(method?: string): Promise<RecordedEntry[]> {
     return this.#recorded({ kind: 'call', ...(method !== undefined && { name: method }) });
   }
 
   /**
-   * Waits until the bot has made `count` calls of a method, and returns these calls. Throws if the bot has made
-   * fewer calls after `timeoutMs`, which is 5 s by default and at most 30 s. The wait is measured by the clock of the
-   * machine.
+   * Waits until the bot has made `count` calls of a method, and returns them. Throws if there are fewer after
+   * `timeoutMs`, by default 5 s and at most 30 s. The waiting time is measured by the machine's clock.
    */
   async waitForCalls(
     method: string,
@@ -291,12 +293,12 @@ export class World {
     return calls as [RecordedEntry, ...RecordedEntry[]];
   }
 
-  /** Returns the deliveries to the webhook, optionally of one kind of update. */
+  /** Returns the deliveries to the webhook, or only those with one kind of update. */
   deliveries(kind?: string): Promise<RecordedEntry[]> {
     return this.#recorded({ kind: 'delivery', ...(kind !== undefined && { name: kind }) });
   }
 
-  /** Delays or fails the next calls of a method (`on`), or the next deliveries (`delivery`). */
+  /** Delays the next calls of a method (`on`) or the next deliveries (`delivery`), or makes them fail. */
   async fault(on: string, fault: Fault): Promise<void> {
     await this.#call('POST', `worlds/${this.id}/faults`, { on, ...fault });
   }
@@ -306,7 +308,7 @@ export class World {
     await this.#call('DELETE', `worlds/${this.id}/faults`);
   }
 
-  /** Returns a recording of this world, for `replay`. The recording contains no tokens, and can be saved as JSON. */
+  /** Returns a recording of this world for `replay`. It contains no tokens and can be saved as JSON. */
   async save(): Promise<SavedRecording> {
     return { world: this.#names(), entries: await this.#all() };
   }
@@ -319,11 +321,11 @@ export class World {
 
   /**
    * Repeats the actions of people in a recording, in order. The world needs people and chats with the same names, and
-   * its bot must run. Before each action, waits until the bot has made as many calls as when the recorded action began,
-   * for at most `waitMs`. Replaces the recorded ids of messages and queries with ids of this world. For example, a press on the
-   * bot's third message to ann becomes a press on the bot's third message to ann in this world. Returns the calls of
-   * both bots with names instead of ids. Throws if an action needs a message that the bot has not sent, or a file that
-   * is not in `files` (by file name).
+   * its bot must run. Before each action, waits until the bot has made as many calls as it had in the recording, for at
+   * most `waitMs`. Replaces the ids of recorded messages and queries with ids of this world: a press on the bot's third
+   * message to ann stays a press on the bot's third message to ann. Returns the calls of both bots with names instead
+   * of ids. Throws if an action needs a message that the bot has not sent, or a file that is not in `files` (by file
+   * name).
    */
   async replay(
     recording: SavedRecording,
@@ -339,7 +341,7 @@ export class World {
       await this.person(entry.person)
         .act(entry.name, withFiles(params, files))
         .catch((error) => {
-          // Ignores a refusal if the action was also refused in the recording.
+          // Ignores the refusal of an action that was also refused in the recording.
           if (entry.status === 200) throw error;
         });
     }
@@ -348,7 +350,7 @@ export class World {
     return { expected: before.calls(recording.entries), actual: after.calls(entries) };
   }
 
-  /** Returns the recording as soon as it has this many calls, or after `waitMs`. */
+  /** Returns the recording once it has this many calls, or after `waitMs`. */
   async #afterCalls(count: number, waitMs: number): Promise<RecordedEntry[]> {
     for (const end = performance.now() + waitMs; ; ) {
       const entries = await this.#all();
@@ -359,8 +361,7 @@ export class World {
   }
 
   /**
-   * Returns the parameters of a recorded action with the ids of this world. `entries` are the entries that this world
-   * has recorded so far.
+   * Returns a recorded action's parameters with this world's ids. `entries` are what this world has recorded so far.
    */
   #translated(entry: RecordedEntry, before: Names, entries: readonly RecordedEntry[]): Record<string, Json> {
     const now = new Names({ world: this.#names(), entries });
@@ -422,15 +423,15 @@ export class TestServer {
   }
 
   /**
-   * Moves the clock of the whole server forward by `ms`, at most 366 days. Resolves when the deliveries that became due
-   * have been attempted. A test that moves the clock cannot share the server with tests that run at the same time.
+   * Moves the server's clock forward by `ms`, at most 366 days at a time. Resolves when each delivery that became due
+   * was attempted. A test that moves the clock cannot share the server with other tests that run at the same time.
    */
   async advance(ms: number): Promise<void> {
     const { settled } = await this.#call('POST', 'clock', { advance_ms: ms });
     if (!settled) throw new Error('deliveries to webhooks were still in progress 15 s after the clock moved');
   }
 
-  /** Stops the server, if `startTestServer` started it. */
+  /** Stops the server if `startTestServer` started it. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -452,13 +453,13 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Starts a test server as a child process, and waits until it is ready. The server ends when this process ends. If the
- * server does not start, rejects with the end of its log.
+ * Starts a test server as a child process, and waits until it is ready. It ends when this process ends. If it does not
+ * start, rejects with the end of its log.
  */
 export async function startTestServer(
   options: {
     readonly port?: number;
-    /** Settings of the server, such as `RATE_PER_BOT`. */
+    /** The server's settings, for example `RATE_PER_BOT`. */
     readonly settings?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<TestServer> {
@@ -466,15 +467,14 @@ export async function startTestServer(
     try {
       return await startOn(options.port ?? (await freePort()), options.settings);
     } catch (error) {
-      // Another process may have taken the port since the check.
+      // Another process may have taken the port after it was found free.
       const isTaken = (error as Error).message.includes('the port is in use');
       if (options.port !== undefined || !isTaken || tries === 3) throw error;
     }
 }
 
 async function startOn(port: number, settings: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  // The server inherits no other variables, because test runners set variables that have the names of settings, such as
-  // BASE_URL.
+  // The server inherits no other variables. Test runners set variables with names of settings, for example BASE_URL.
   const { PATH, HOME, TMPDIR } = process.env;
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, [main, 'test-server'], {
@@ -490,7 +490,7 @@ async function startOn(port: number, settings: Readonly<Record<string, string>> 
   const first = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   if ((first[0] as { type?: unknown } | null)?.type !== 'ready')
     throw new Error(`the test server did not start:\n${log}`);
-  // Lets a test runner end while the server is still running. The server ends when the channel closes.
+  // Lets a test runner end while the server is running. The server ends when the channel closes.
   child.unref();
   child.channel?.unref();
   return new TestServer(`http://127.0.0.1:${port}`, child);

@@ -1,30 +1,30 @@
 /**
- * Compares the actions of a bot in two worlds. Replaces the ids of accounts, chats and messages by names that are the
- * same in both worlds.
+ * Compares what a bot does in two worlds. Replaces the ids of accounts, chats and messages by names that are the same
+ * in both worlds.
  */
 import type { Json, RecordedEntry } from './recorded_entry.js';
 
-/** A world without tokens. */
+/** What a recording stores about its world. It contains no tokens. */
 export interface WorldNames {
   readonly bot: { readonly id: number; readonly username: string };
   readonly people: ReadonlyArray<{ readonly name: string; readonly id: number; readonly username: string }>;
   readonly chats: { readonly group?: number; readonly channel?: number };
 }
 
-/** The recording of a world. It can be saved as JSON. */
+/** A world's recording. It can be saved as JSON. */
 export interface SavedRecording {
   readonly world: WorldNames;
   readonly entries: readonly RecordedEntry[];
 }
 
-/** A call of a bot with names instead of ids. */
+/** A bot's call with names instead of ids. */
 export interface NamedCall {
   readonly name: string;
   readonly params: Json;
   readonly status: number;
 }
 
-/** The calls that a comparison ignores, because they are not part of the behaviour of a bot. */
+/** The calls that a comparison ignores, because they are not part of what a bot does for its users. */
 const quiet = /^(getUpdates|streamUpdates|confirmUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
 
 export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
@@ -35,7 +35,7 @@ const queryFields = /^(callback_query_id|inline_query_id)$/;
 
 const attached = /attach:\/\/([^"\\]+)/g;
 
-/** Names the uploaded parts of a call `file 1`, `file 2` and so on, because libraries give the parts random names. */
+/** Libraries give uploaded parts random names. Renames them `file 1`, `file 2` and so on. */
 function withFilesNumbered(params: Json): Json {
   const found = [...(JSON.stringify(params) ?? '').matchAll(attached)].map(([, name = '']) => name);
   const names = [...new Set(found)];
@@ -49,7 +49,10 @@ function withFilesNumbered(params: Json): Json {
   );
 }
 
-/** The names of accounts, chats, messages and queries in a recording. Messages are counted per chat and sender. */
+/**
+ * The names of accounts, chats, messages and queries in a recording. Messages are counted separately for each chat and
+ * sender.
+ */
 export class Names {
   readonly #world: WorldNames;
   readonly #chats = new Map<string, string>();
@@ -65,7 +68,7 @@ export class Names {
     for (const entry of entries) if (entry.status === 200) this.#note(entry);
   }
 
-  /** Returns the name of a message or query, such as `bot 2` for the second message of the bot to the chat. */
+  /** Returns the name of a message or query, for example `bot 2` for the bot's second message to the chat. */
   label(chat: string, id: Json): string | undefined {
     return this.#labels.get(`${chat}/${id}`);
   }
@@ -81,7 +84,7 @@ export class Names {
     return chat === 'bot' ? person : (this.#chats.get(String(chat)) ?? String(chat));
   }
 
-  /** Returns the calls of the bot with names instead of ids. */
+  /** Returns the bot's calls with names instead of ids. */
   calls(entries: readonly RecordedEntry[]): NamedCall[] {
     return entries
       .filter(isBehaviour)
@@ -95,7 +98,7 @@ export class Names {
       if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
       for (const field of ['callback_query_id', 'inline_query_id'])
         if (result?.[field] !== undefined) this.#add(field, name, result[field]);
-      // The bot knows only the part of this id before the hyphen. This part is the same for all people who get the same
+      // The bot knows only the part of this id before the hyphen. It is the same for all people who get the same
       // answer.
       const [query] = String(result?.inline_query_id ?? '').split('-');
       if (query) this.#add('inline_query_id', 'query', query);
@@ -109,7 +112,7 @@ export class Names {
   }
 
   #add(chat: string, by: string, id: Json): void {
-    // The message already has a name, because the bot has sent it before and now edits it.
+    // The message already has a name: the bot has sent it before and edits it now.
     if (this.#labels.has(`${chat}/${id}`)) return;
     const count = (this.#counts.get(`${chat}/${by}`) ?? 0) + 1;
     this.#counts.set(`${chat}/${by}`, count);

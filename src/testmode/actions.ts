@@ -1,4 +1,4 @@
-/** Maps the actions of people to calls of the application API. */
+/** Maps people's actions to calls of the application API. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import { integer, json, optional, text } from '../wire/schema.js';
@@ -10,7 +10,7 @@ const chat = optional(z.union([z.enum(['bot', 'group', 'channel']), integer()]))
 );
 
 type Call = Omit<InnerCall, 'token'>;
-/** Makes a call as the person, and returns its result. */
+/** Makes a call as the person and returns its result. */
 type Read = (call: Call) => Promise<unknown>;
 type MakeCall<P> = (world: World, params: P, read: Read) => Call | Promise<Call>;
 
@@ -33,7 +33,7 @@ const defineAction = <P extends z.ZodType>(action: {
   readonly call: MakeCall<z.output<P>>;
 }) => action as Action;
 
-/** Returns the id of a chat for people. Error: `chat_not_found`. */
+/** Returns a chat's id as people use it. Throws `chat_not_found`. */
 function chatId({ bot, chats }: World, given: string | number | undefined): number {
   if (typeof given === 'number') return given;
   if (given === 'group' || given === 'channel') return chats[given] ?? fail('chat_not_found');
@@ -170,9 +170,9 @@ export const actions: readonly Action[] = [
 
 const byName = new Map(actions.map((action) => [action.name, action]));
 
-/** Error: `not_found`. */
+/** Throws `not_found`. */
 export const actionNamed = (name: string): Action => byName.get(name) ?? fail('not_found');
 
-/** Error: `user_not_found`. */
+/** Throws `user_not_found`. */
 export const personNamed = (world: World, name: string): Person =>
   world.people.find((person) => person.name === name) ?? fail('user_not_found');

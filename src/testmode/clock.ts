@@ -1,4 +1,4 @@
-/** Moves the clock of the whole test server: of this process, of the scripts and keys in Redis, and of Postgres. */
+/** Moves the test server's clock: in this process, in the scripts and keys of Redis, and in Postgres. */
 import type { DeliveryWorker } from '../delivery/worker.js';
 import { fail } from '../errors.js';
 import type { Pool } from '../postgres/pool.js';
@@ -15,7 +15,7 @@ export type ReadingClient = RedisClient &
 
 export interface ClockOptions {
   readonly time: MovableTime;
-  /** The clock of the machine. */
+  /** The machine's clock. */
   readonly machine: Time;
   readonly client: ReadingClient;
   readonly pool: Pick<Pool, 'query'>;
@@ -37,9 +37,9 @@ export class TestClock {
   }
 
   /**
-   * Moves the clock forward by `ms`. Before and after the move, waits for due deliveries to webhooks, each time for at
-   * most `limits.clock_settle_ms_max`. Returns the new Unix time in ms, and whether these deliveries have finished. A
-   * move waits for earlier moves. Error: `bad_request` if all moves together exceed `limits.clock_added_ms_max`.
+   * Moves the clock forward by `ms`, after earlier moves have ended. Waits for due webhook deliveries before and after
+   * the move, each time for at most `limits.clock_settle_ms_max`. Returns the new Unix time in ms, and whether these
+   * deliveries have finished. Throws `bad_request` if all moves together exceed `limits.clock_added_ms_max`.
    */
   advance(ms: number): Promise<{ readonly now_ms: number; readonly settled: boolean }> {
     const moved = this.#last.then(() => this.#advance(ms));
@@ -67,9 +67,7 @@ export class TestClock {
     return true;
   }
 
-  /**
-   * Returns whether no delivery is in progress or due. Updates that are being passed between partitions count as due.
-   */
+  /** Returns whether no delivery is in progress or due. Updates on their way between partitions count as due. */
   async #isSettled(): Promise<boolean> {
     const { client, keys } = this.#options;
     const partitions = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
@@ -89,7 +87,7 @@ export class TestClock {
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
     const [hook, hold] = state;
-    // Asks the workers after Redis has answered, because a worker that took updates before the answer is still busy.
+    // Asks the worker only after Redis has answered. A worker that took updates before the answer is then still busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;

@@ -1,4 +1,4 @@
-/** Records the deliveries to the webhooks of worlds, and applies the faults that tests request. */
+/** Records the webhook deliveries of all worlds, and applies the faults that tests request. */
 import type { Send } from '../delivery/context.js';
 import type { Outcome } from '../delivery/outcome.js';
 import type { Time } from '../time.js';
@@ -10,12 +10,12 @@ export interface DeliveryContext {
   readonly recording: Recording;
   readonly faults: Faults;
   readonly time: Time;
-  /** The bots with a delivery that a fault delays. A bot is listed once for each such delivery. */
+  /** The bots with a delivery that a fault delays. A bot appears once for each such delivery. */
   readonly delayed: number[];
   readonly worldOf: (bot: number) => World | undefined;
 }
 
-/** Returns the bot of a delivery. `webhook-id` is the id of the bot, a hyphen and the id of the update. */
+/** Returns the bot that a delivery belongs to. `webhook-id` has the bot's id, a hyphen and the update's id. */
 const botOf = (headers: Readonly<Record<string, string>>) => Number.parseInt(headers['webhook-id'] ?? '', 10);
 
 const replaced = ({ status = 0, retry_after }: Fault): Outcome => ({
@@ -34,7 +34,7 @@ function jsonOf(body: Buffer): unknown {
 const answerOf = (outcome: Outcome) =>
   outcome.kind === 'answered' ? jsonOf(outcome.body) : { error: outcome.message };
 
-/** Returns the kind of an update: the name of its field besides `update_id`. */
+/** Returns an update's kind, which is the name of its field other than `update_id`. */
 const kindOf = (update: object) => Object.keys(update).find((name) => name !== 'update_id') ?? '';
 
 /** Wraps the function that sends a delivery. */

@@ -1,4 +1,4 @@
-/** Adds the endpoints of the test server to a front, and records the calls of the bots in its worlds. */
+/** Adds the test server's endpoints to a front, and records the calls of the bots in its worlds. */
 import { STATUS_CODES } from 'node:http';
 import { ApiError, fail } from '../errors.js';
 import { envelope, refused, reply } from '../server/call_context.js';
@@ -15,7 +15,7 @@ import type { World } from './worlds.js';
 
 const testPath = '/api/test/';
 
-/** Returns the id in the path of a bot's call, or 0. */
+/** Returns the bot's id in the path of a call, or 0. */
 const botIn = (path: string) => Number(/^\/bot(\d{1,16})(?::|%3[Aa])/.exec(path)?.[1] ?? 0);
 
 /** Returns the names and sizes of uploaded files. */

@@ -24,11 +24,11 @@ export interface TestContext {
   readonly dispatch: Dispatch;
   readonly clock: TestClock;
   readonly time: Time;
-  /** The clock of the machine. */
+  /** The machine's clock. */
   readonly machine: Time;
-  /** The parameters of the call, without those in the path. */
+  /** The call's parameters, without those in the path. */
   readonly given: Params;
-  /** The body of the call, if it has uploaded files. */
+  /** The call's body, if it contains files. */
   readonly form: InnerCall['form'];
 }
 
@@ -37,7 +37,7 @@ export interface TestEndpoint {
   readonly path: string;
   readonly summary: string;
   readonly params: z.ZodType;
-  /** Returns the result, or an `Outcome` that is passed on unchanged. */
+  /** Returns the result, or an `Outcome` that is sent unchanged. */
   readonly handler: (context: TestContext, params: never) => unknown;
 }
 
@@ -49,7 +49,7 @@ const defineTestEndpoint = <P extends z.ZodType>(endpoint: {
   readonly handler: (context: TestContext, params: z.output<P>) => unknown;
 }) => endpoint as TestEndpoint;
 
-/** An answer of the application API that an action passes on. */
+/** The application API's answer to an action. It is passed on unchanged. */
 export class Passed {
   readonly outcome: Outcome;
 
@@ -73,7 +73,7 @@ const peopleNames = z
 const worlds = '/api/test/worlds';
 const inWorld = z.object({ world: integer() });
 
-/** Returns those fields of a world that tests get. */
+/** Returns the part of a world that tests get. */
 const view = ({ id, bot, people, chats }: World) => ({ world: id, bot, people, chats });
 
 export const testEndpoints: readonly TestEndpoint[] = [

@@ -1,18 +1,18 @@
 /**
- * Holds the faults that tests request: delayed or failing calls of a bot, and delayed or failing deliveries to its
+ * Holds the faults that tests request: delayed or failing calls by a bot, and delayed or failing deliveries to its
  * webhook.
  */
 import { fail } from '../errors.js';
 import { testModeLimits as limits } from './limits.js';
 
 export interface Fault {
-  /** How long the fault delays the call or delivery, in ms. */
+  /** How long to delay the call or delivery, in ms. */
   readonly delay_ms: number;
-  /** The HTTP status that replaces the answer. If undefined, the fault only delays the call or delivery. */
+  /** The HTTP status of the answer that replaces the real one. If undefined, the call or delivery is only delayed. */
   readonly status: number | undefined;
   /** Seconds. */
   readonly retry_after: number | undefined;
-  /** Whether the call or delivery is carried out although its answer is replaced. */
+  /** Whether the call or delivery still takes effect although its answer is replaced. */
   readonly applied: boolean;
 }
 
@@ -23,14 +23,14 @@ interface Planned {
   times: number;
 }
 
-/** The name of delivery faults. Every other fault is named after a method. */
+/** The name of faults in deliveries. Any other fault has the name of a method. */
 export const onDelivery = 'delivery';
 
-/** The faults of all worlds. Each world has at most `limits.world_faults_max`. */
+/** The faults of all worlds. A world has at most `limits.world_faults_max`. */
 export class Faults {
   readonly #planned = new Map<number, Planned[]>();
 
-  /** Applies `fault` to the next `times` calls of `on`. Error: `too_many_requests`. */
+  /** Applies `fault` to the next `times` calls of `on`. Throws `too_many_requests`. */
   add(world: number, on: string, fault: Fault, times: number): void {
     const planned = this.#planned.get(world) ?? [];
     if (planned.length >= limits.world_faults_max) fail('too_many_requests', { retry_after: 1 });
@@ -38,10 +38,7 @@ export class Faults {
     this.#planned.set(world, planned);
   }
 
-  /**
-   * Returns the fault of this call or delivery, if there is one. Each time a fault is returned, one of its `times` is
-   * used up.
-   */
+  /** Returns the fault of this call or delivery, if there is one. This uses up one of the fault's `times`. */
   take(world: number, on: string): Fault | undefined {
     const planned = this.#planned.get(world);
     const at = planned?.findIndex((each) => each.on === on.toLowerCase()) ?? -1;

@@ -1,6 +1,6 @@
 /**
- * Provides the folder of a test server, in memory if the system has an in-memory file system. The folder is named after
- * the user and the port. Also removes the folders of killed test servers of this user.
+ * Provides a test server's folder, in memory if the system has an in-memory file system. Its name contains the user and
+ * the port. Also removes the folders of this user's killed test servers.
  */
 import { once } from 'node:events';
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -12,10 +12,10 @@ import { lockHome, openHome } from '../dev/home.js';
 import { endLeftover } from '../dev/processes.js';
 import { Refusal } from '../dev/refusal.js';
 
-/** The free space that an in-memory folder must have. The Postgres and Redis of a test run need far less. */
+/** How many bytes must be free in memory for the folder. The Postgres and Redis of a test run need far less. */
 const memoryBytesMin = 1024 ** 3;
 
-/** Ends the servers that a killed test server left in this folder, and removes their data. */
+/** Ends the servers that a killed test server left running in this folder, and removes their data. */
 async function clear(home: string): Promise<void> {
   for (const file of ['redis/redis.pid', 'postgres/data/postmaster.pid']) {
     const pid = Number(readIfThere(join(home, file))?.split('\n')[0] ?? 0);
@@ -32,15 +32,15 @@ async function clear(home: string): Promise<void> {
 const prefix = `petrel-test-server-${process.getuid?.() ?? 0}-`;
 
 /**
- * Returns whether the folder belongs to this user. Another user could have created it, because everybody may write to
- * the parent folder.
+ * Returns whether the folder belongs to this user. Anybody may write to the parent folder, so another user could have
+ * created it.
  */
 function isOwn(home: string): boolean {
   const found = lstatSync(home, { throwIfNoEntry: false });
   return found?.isDirectory() === true && found.uid === (process.getuid?.() ?? found.uid);
 }
 
-/** Error: Refusal if the port is in use, or the host has no such address. */
+/** Throws a Refusal if the port is in use or the machine has no such address. */
 async function requirePort(host: string, port: number): Promise<void> {
   const server = createServer().listen(port, host);
   try {
@@ -64,12 +64,12 @@ function lock(home: string): (() => void) | undefined {
   }
 }
 
-/** Removes the folders of test servers that were killed. */
+/** Removes the folders of killed test servers. */
 async function removeLeftovers(root: string): Promise<void> {
   for (const name of readdirSync(root)) {
     const home = join(root, name);
     if (!name.startsWith(prefix) || !isOwn(home)) continue;
-    // Keeps a folder without a lock, because such a folder belongs to a server that is just starting.
+    // A folder without a lock belongs to a server that is just starting, so it stays.
     if (readIfThere(join(home, 'lock')) === undefined || lock(home) === undefined) continue;
     await clear(home);
     rmSync(home, { recursive: true, force: true });
@@ -78,11 +78,11 @@ async function removeLeftovers(root: string): Promise<void> {
 
 export interface Folder {
   readonly home: string;
-  /** Removes the folder and all data in it. */
+  /** Removes the folder with all data. */
   remove(): void;
 }
 
-/** Opens an empty folder for the test server at this address. Errors: Refusal. */
+/** Opens an empty folder for the test server at this address. Throws a Refusal. */
 export async function openFolder(host: string, port: number): Promise<Folder> {
   await requirePort(host, port);
   const root = memoryRoot(memoryBytesMin) ?? tmpdir();

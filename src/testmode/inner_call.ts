@@ -1,4 +1,4 @@
-/** Makes calls of the application API inside this process, with the same checks as calls over HTTP. */
+/** Calls the application API inside this process, with the same checks as over HTTP. */
 import { fail } from '../errors.js';
 import { refused } from '../server/call_context.js';
 import type { Dispatch } from '../server/dispatch.js';
@@ -10,11 +10,11 @@ export interface InnerCall {
   readonly path: string;
   readonly token: string;
   readonly params?: Readonly<Record<string, unknown>>;
-  /** A form with uploaded files. It replaces `params`. */
+  /** A form with files. It replaces `params`. */
   readonly form?: Pick<ApiRequest, 'contentType' | 'body'> | undefined;
 }
 
-/** Builds the request of a call. `resolve` gets the call's JSON reply. Any other kind of reply is refused. */
+/** Builds a call's request. `resolve` gets the JSON reply. Any other kind of reply is refused. */
 function requestOf(call: InnerCall, resolve: (outcome: Outcome) => void): ApiRequest {
   const { verb, path, token, params = {}, form } = call;
   const isGet = verb === 'GET';

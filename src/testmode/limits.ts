@@ -1,4 +1,4 @@
-/** Sets the limits of the test server. */
+/** The limits of the test server. */
 export const testModeLimits = {
   worlds_max: 1_000,
   world_people_max: 20,

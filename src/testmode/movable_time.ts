@@ -1,11 +1,11 @@
-/** A clock that runs like the machine's clock, and that a test can move forward. */
+/** A clock that runs like the machine's clock and that a test can move forward. */
 import { systemTime, Time, type Timer } from '../time.js';
 
 class MovableTimer implements Timer {
   dueMs: number;
   readonly everyMs: number | undefined;
   readonly work: () => void;
-  /** The pending timer of the machine. */
+  /** The machine's timer for the next pending timer of this clock. */
   armed: Timer | undefined;
   #keepsAlive = true;
 
@@ -27,8 +27,8 @@ class MovableTimer implements Timer {
 }
 
 /**
- * `machine` shows the time of the machine, because the ages of files are compared with this time. `now` and `monotonic`
- * are ahead of the machine by the added time.
+ * `machine` stays the machine's time, because the ages of files are compared with it. `now` and `monotonic` are ahead
+ * of it by the added time.
  */
 export class MovableTime extends Time {
   readonly #real: Time;
@@ -66,18 +66,18 @@ export class MovableTime extends Time {
     this.#real.soon(work);
   }
 
-  /** The clock of Redis itself is not moved, so the time in its answer is too early by the added time. */
+  /** Redis' own clock is not moved, so the time in its answer is too early by the added time. */
   override follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     return super.follow([seconds, String(Number(micros) + this.#addedMs * 1_000)], sentMs, gotMs);
   }
 
   /**
-   * Moves the clock forward by `ms` in one step. Resolves when the timers that became due have fired in order. A
+   * Moves the clock forward by `ms` in one step. Resolves when the timers that became due have fired, in order. A
    * repeating timer fires once.
    */
   async advance(ms: number): Promise<void> {
     this.#addedMs += ms;
-    // Timers with the same delay must fire in the order in which they were set, as on the machine.
+    // Timers with the same delay must fire in the order in which they were set, as the machine's timers do.
     for (const timer of [...this.#pending].sort((a, b) => a.dueMs - b.dueMs)) {
       this.#real.cancel(timer.armed);
       this.#arm(timer);

@@ -1,6 +1,6 @@
 /**
- * Moves the clocks of a private Redis and Postgres. Scripts and statements read the moved time, and Redis keys expire
- * at the moved time. The system clocks of the servers do not change.
+ * Moves the clocks of a private Redis and Postgres. Scripts and statements see the moved time, and Redis keys expire at
+ * it. The servers' system clocks do not change.
  */
 import { createHash } from 'node:crypto';
 import type { Pool } from '../postgres/pool.js';
@@ -13,7 +13,7 @@ import { readShippedScripts } from '../redis/scripts/scripts.js';
 const readsClock = "redis.call('TIME')";
 const addedKey = 'test:clock_added_ms';
 
-/** Reads the clock of Redis and adds the time in `addedKey`. */
+/** Reads Redis' clock and adds the time in `addedKey`. */
 const movedTime = `
 local function moved_time()
   local t,added=redis.call('TIME'),redis.call('GET','${addedKey}')
@@ -39,8 +39,8 @@ export const movedScripts = (): Map<string, Script> =>
   );
 
 /**
- * Moves the clock of the scripts forward, and shortens the times to live of all keys. The keys of BullMQ (`doorbell`)
- * keep their time to live, because BullMQ uses the clock of the machine.
+ * Moves the scripts' clock forward and shortens the time to live of all keys. BullMQ's keys (`doorbell`) keep theirs,
+ * because BullMQ uses the machine's clock.
  */
 const moveScript = `
 redis.call('INCRBY','${addedKey}',ARGV[1])
@@ -56,8 +56,8 @@ export type RedisClient = Pick<RedisConnection['client'], 'eval'>;
 export const moveRedis = (client: RedisClient, ms: number) => client.eval(moveScript, 0, ms);
 
 /**
- * Replaces the clock of an empty database. Migrations and statements call `now()` without a schema. Such calls reach
- * this function, because its schema `public` comes first in the search path.
+ * Replaces the clock of an empty database. Migrations and statements call `now()` without a schema. They get this
+ * function, because its schema `public` comes first in the search path.
  */
 const movedClock = `
 create table test_clock (added interval not null);
@@ -68,7 +68,7 @@ create function clock_timestamp() returns timestamptz language sql volatile
   as 'select pg_catalog.clock_timestamp() + added from public.test_clock';
 do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$;`;
 
-/** Gives an empty database a clock that `movePostgres` moves. Call it before the migrations. */
+/** Gives an empty database the clock that `movePostgres` moves. Must run before the migrations. */
 export async function prepareClock(url: string): Promise<void> {
   const client = await openSession(url, 'petrel-test-clock', 2_000);
   await client.query(movedClock).finally(() => client.end());

@@ -1,4 +1,4 @@
-/** Records what happens in the worlds: people's actions, calls of bots and deliveries to webhooks. */
+/** Records what happens in worlds: people's actions, bots' calls and webhook deliveries. */
 import { fail } from '../errors.js';
 import { maskTokens } from '../rules/token.js';
 import type { Time } from '../time.js';
@@ -13,29 +13,30 @@ export interface NewEntry {
   /** The name of the person who acted. */
   readonly person?: string;
   readonly params: unknown;
-  /** The HTTP status of the answer. 0 if a receiver did not answer. */
+  /** The HTTP status of the answer, or 0 if a receiver did not answer. */
   readonly status: number;
   readonly answer: unknown;
-  /** Set if a fault replaced the answer. True if the call or delivery was carried out anyway. */
+  /**
+   * Set if a fault replaced the answer: `answer lost` if the call or delivery still took effect, otherwise `not done`.
+   */
   readonly fault?: 'answer lost' | 'not done';
   /**
-   * Only for an action: the number of the latest entry at the time when the action began. The bot may react before the
-   * action ends.
+   * Only for an action: the number of the latest entry when the action began. The bot may react before the action ends.
    */
   readonly began_after?: number;
 }
 
 export interface Entry extends NewEntry {
-  /** The number of the entry. The entries of all worlds are numbered together. */
+  /** The entry's number. The entries of all worlds share one count. */
   readonly n: number;
-  /** Unix time in ms by the clock of the test server. */
+  /** Unix time in ms, according to the test server's clock. */
   readonly at: number;
 }
 
 export interface EntryFilter {
   readonly kind?: Entry['kind'] | undefined;
   readonly name?: string | undefined;
-  /** Skips the entries up to this number. */
+  /** Skips entries up to this number. */
   readonly after?: number | undefined;
 }
 
@@ -67,7 +68,7 @@ export class Recording {
     this.#time = time;
   }
 
-  /** The number of the latest entry of all worlds, 0 before the first entry. */
+  /** The number of the latest entry in all worlds, or 0 if there is none. */
   get last(): number {
     return this.#last;
   }
@@ -88,7 +89,7 @@ export class Recording {
     for (const check of this.#waiting) check();
   }
 
-  /** Returns the entries of a world, oldest first, up to `limits.recording_page_max`. */
+  /** Returns a world's entries, oldest first, at most `limits.recording_page_max`. */
   list(world: number, { kind, name, after = 0 }: EntryFilter): Entry[] {
     const found: Entry[] = [];
     for (const { world: of, entry } of this.#entries) {
@@ -101,7 +102,7 @@ export class Recording {
   }
 
   /**
-   * Returns the entries as soon as there are `count` entries, or after `ms`. Waits on the clock of the machine. Error:
+   * Returns the entries once there are `count` of them, or after `ms` on the machine's clock. Throws
    * `too_many_requests`.
    */
   async wait(
@@ -122,7 +123,7 @@ export class Recording {
     return this.list(world, filter);
   }
 
-  /** Forgets the entries of a world. */
+  /** Removes a world's entries. */
   remove(world: number): void {
     this.#entries = this.#entries.filter((stored) => stored.world !== world);
     this.#bytes = this.#entries.reduce((sum, { bytes }) => sum + bytes, 0);

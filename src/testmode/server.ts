@@ -1,6 +1,6 @@
 /**
- * Runs the test server: private Redis and Postgres with temporary data, and all roles in this process. The data is in
- * memory if the system has an in-memory file system.
+ * Runs the test server: a private Redis and Postgres with temporary data, and all roles in this process. The data are
+ * in memory if the system has an in-memory file system.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import { movedScripts, prepareClock } from './moved_stores.js';
 import { Recording } from './recording.js';
 import { Worlds } from './worlds.js';
 
-/** Settings that would make the test server use the data of an existing installation. */
+/** Settings that would make the test server use another installation's data. */
 const ignored = /^(REDIS_|DATABASE_|FILES_|SHARE_PORT|PRIVATE_REDIS|METRICS_PORT|DEMO_FILE|OTLP_)/;
 
 const hostDefault = '127.0.0.1';
@@ -66,7 +66,7 @@ export interface TestServers {
   close(): Promise<void>;
 }
 
-/** Starts the private servers and creates the schema. Errors: Refusal. */
+/** Starts the private servers and creates the schema. Throws a Refusal. */
 export async function openTestServers(
   given: Config,
   log: Logger,
@@ -106,7 +106,7 @@ interface Role {
   stop(): Promise<void>;
 }
 
-/** The parts of this process's backends that the test server uses. */
+/** What the test server uses of this process's backends. */
 interface TestBackends {
   readonly store: Store;
   readonly troubles: Troubles;
@@ -115,7 +115,7 @@ interface TestBackends {
   readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
-/** Connects the front's endpoints for tests with the role that delivers to webhooks. */
+/** Connects the front, which has endpoints for tests, with the role that delivers to webhooks. */
 export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();
@@ -131,7 +131,7 @@ export class TestMode {
     this.#recording = new Recording(this.#time);
   }
 
-  /** Starts the private servers. These servers and this process get a clock that tests can move. Errors: Refusal. */
+  /** Starts the private servers. They and this process get a clock that tests can move. Throws a Refusal. */
   async prepare(given: Config, log: Logger) {
     replaceSystemTime(this.#time);
     return { ...(await openTestServers(given, log)), scripts: movedScripts() };
@@ -150,7 +150,7 @@ export class TestMode {
     return deliver;
   }
 
-  /** Starts a front that also serves the endpoints of the test server. Start `deliver` first. */
+  /** Starts a front that also serves the test server's endpoints. Must be called after `startDeliver`. */
   async startFront(
     { store, troubles, pool, keys, connection }: TestBackends,
     startFront: (around: (dispatch: Dispatch) => Dispatch) => Promise<Role>,

@@ -1,6 +1,6 @@
 /**
- * Makes worlds. A world is one bot with its token, and some people with direct chats with the bot. On request, the
- * world also has a group and a channel. Worlds share no account and no chat.
+ * Makes worlds. A world is one bot with its token, and people who each have a direct chat with the bot. On request, it
+ * also has a group and a channel. Worlds share no accounts and no chats.
  */
 
 import { fail } from '../errors.js';
@@ -23,22 +23,21 @@ export interface World {
   readonly id: number;
   readonly bot: { readonly id: number; readonly username: string; readonly token: string };
   readonly people: readonly Person[];
-  /** The ids of the shared chats. */
+  /** The ids of the group and the channel. */
   readonly chats: { readonly group?: number; readonly channel?: number };
 }
 
 export interface WorldForm {
-  /** The names of the people. The first person owns the bot and the chats. */
+  /** The names of the people. The first of them owns the bot and the chats. */
   readonly people: readonly string[];
   readonly group: boolean;
   readonly channel: boolean;
-  /** Whether the inline mode of the bot is on. */
+  /** Whether the bot's inline mode is on. */
   readonly inline: boolean;
 }
 
 /**
- * Spare worlds with the same properties. They are made in advance, so that a test need not wait for commits in
- * Postgres.
+ * Spare worlds with the same properties. They are made in advance, so that a test need not wait for Postgres commits.
  */
 interface Spares {
   readonly form: WorldForm;
@@ -81,7 +80,7 @@ export class Worlds {
     this.#options = options;
   }
 
-  /** Makes a world, or takes a spare world. Error: `too_many_requests` if `limits.worlds_max` exist. */
+  /** Makes a world or takes a spare one. Throws `too_many_requests` if there are `limits.worlds_max` worlds. */
   async create(form: WorldForm): Promise<World> {
     if (this.#worlds.size >= limits.worlds_max) fail('too_many_requests', { retry_after: 1 });
     const spares = this.#spares.find((each) => isEqual(each.form, form));
@@ -92,7 +91,7 @@ export class Worlds {
     return world;
   }
 
-  /** Stops making spare worlds, and waits for the worlds that are being made. */
+  /** Stops making spare worlds, and waits for those that are being made. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.refill.running();
@@ -103,7 +102,7 @@ export class Worlds {
       while (!this.#stopped && ready.length < max) ready.push(await this.#make(form));
   }
 
-  /** Error: `not_found`. */
+  /** Throws `not_found`. */
   find(id: number): World {
     return this.#worlds.get(id) ?? fail('not_found');
   }
@@ -112,7 +111,7 @@ export class Worlds {
     return this.#byBot.get(bot);
   }
 
-  /** Deletes the bot and revokes the tokens of the people. Error: `not_found`. */
+  /** Deletes the bot and revokes the people's tokens. Throws `not_found`. */
   async remove(id: number): Promise<void> {
     const { store } = this.#options;
     const { bot, people } = this.find(id);
@@ -147,7 +146,7 @@ export class Worlds {
     return { name, id: user.id, username, first_name, token };
   }
 
-  /** Creates a public chat with the owner, and with the bot as an administrator. */
+  /** Creates a public chat that `owner` owns and in which the bot is an administrator. */
   async #chat(world: number, type: 'group' | 'channel', owner: Person, bot: number): Promise<number> {
     const title = `${type === 'group' ? 'Group' : 'Channel'} ${world}`;
     const made = await this.#callAs(owner, 'POST', '/api/chats', {
