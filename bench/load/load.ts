@@ -68,7 +68,7 @@ function done(summary, latency)
 end
 `;
 
-/** Builds the wrk script for a request that never changes. wrk builds such a request only once. */
+/** Builds the wrk script for a request that never changes. wrk then builds the request only once. */
 function fixedScript({ verb, token, body }: Call): string {
   return [
     `wrk.method = ${quoted(verb)}`,

@@ -227,7 +227,7 @@ export const balanced: Measurement = {
     const pair = await makePair(service.front.baseUrl, service.adminToken, 'balanced');
     const started: Array<Awaited<ReturnType<Service['startFront']>>> = [];
     try {
-      // These fronts trust the load balancer's headers.
+      // Every front that is started here trusts the load balancer's headers.
       while (started.length < Math.min(options.fronts, fronts_max))
         started.push(await service.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
       service.unpin(started);

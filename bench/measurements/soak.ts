@@ -20,7 +20,7 @@ export const soak_hot_ttl_ms = 60_000;
 const highest_s = 3;
 const slice_s_max = 30;
 const slices_min = 12;
-/** This share of the soak is a warm-up. The remaining time has two halves, and their results must be similar. */
+/** The share of the soak that is a warm-up. The remaining time has two halves, and their results must be similar. */
 const warm = 1 / 3;
 /**
  * How much the memory of a process may grow in the second half, as a ratio and in bytes. Some growth is allowed,

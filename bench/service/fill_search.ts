@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { openSession } from '../../src/postgres/session.js';
 import type { Person } from './population.js';
 
-/** This many chats have a tenth of the messages each. The sizes of the other chats follow a power law. */
+/** The number of chats that have a tenth of the messages each. The sizes of the other chats follow a power law. */
 export const large_chats = 3;
 const words_per_language = 20_000;
 const sentences = 200_000;

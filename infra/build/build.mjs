@@ -21,7 +21,6 @@ import { alone, dist, modules, Refusal, readIfThere, root, run, say } from './ch
 import { writeHandlerLists } from './handlers.mjs';
 
 const source = join(root, 'src');
-/** The file that starts the program. */
 export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
 // The built bench. It is separate from `dist/loadtest`, the part of the program that `petrel bench` uses.
@@ -238,7 +237,6 @@ async function ensureBuilt({ from, to, make, program }) {
   say(`Built in ${Date.now() - started} ms`);
 }
 
-/** Builds the program if needed. */
 export function ensureBuild() {
   writeHandlerLists();
   return ensureBuilt({ from: source, to: dist, make: compile, program: main });

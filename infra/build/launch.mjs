@@ -40,7 +40,7 @@ function checkNode() {
  */
 function npm(args) {
   const script = process.env.npm_execpath;
-  // Also installs the development packages, which include the compiler, if NODE_ENV is `production`.
+  // `--include=dev` installs the compiler too, even if NODE_ENV is `production`.
   const all = [...args, '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
   if (script && /npm-cli\.c?js$/.test(script)) return run(process.execPath, [script, ...all]);
   return run(process.platform === 'win32' ? 'npm.cmd' : 'npm', all, { shell: process.platform === 'win32' });
@@ -107,7 +107,7 @@ async function ensurePackages() {
   });
 }
 
-/** Ends this process when npm is killed. npm then sends no signal, so watches for a change of the parent process id. */
+/** A killed npm sends no signal to this process. A change of the parent process id shows that npm has ended. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
   const parent = process.ppid;

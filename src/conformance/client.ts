@@ -19,7 +19,7 @@ export interface CallOptions {
   readonly files?: Readonly<Record<string, Upload>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly token?: string;
-  /** True if the check expects 429 or 503. Such an answer is returned, and the call is not repeated. */
+  /** True if the check expects 429 or 503. The client then returns this answer and does not repeat the call. */
   readonly once?: boolean;
 }
 

@@ -25,7 +25,7 @@ export interface Demo {
 export interface DemoOptions {
   readonly baseUrl: string;
   readonly adminToken: string;
-  /** This file (mode 0600) records the created users and bot. */
+  /** The path of the file (mode 0600) that records the created users and bot. */
   readonly path: string;
   /** Identifies the database. Demo data from another database are not reused. */
   readonly database: string;

@@ -119,7 +119,7 @@ function discardStale(home: string, path: string): void {
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
-  // `getPrivateKey` omits leading zeros. Adds them.
+  // `getPrivateKey` omits leading zeros. They are added here.
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 

@@ -200,7 +200,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     'synchronous_commit=on',
     'log_timezone=UTC',
     'timezone=UTC',
-    // This text in the command line shows that the process is ours and uses this data folder.
+    // The data folder in the command line shows that the process is ours.
     `petrel.data=${data}`,
     ...safety,
   ];

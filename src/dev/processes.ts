@@ -171,8 +171,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process with this pid if `ours` accepts its command line. A server becomes such a leftover when the process
- * that started it is killed. Returns whether there was one.
+ * Ends the process with this pid if `ours` accepts its command line. A server is left running when the process that
+ * started it is killed. Returns whether there was one.
  */
 export async function endLeftover(
   pid: number,

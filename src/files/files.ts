@@ -224,7 +224,7 @@ export function createFiles({
       checkSize(type, given.bytes.length);
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(owner, given.bytes, type === 'photo');
-      // The file was not measured and may be valid, so asks the client to try again.
+      // The file was not measured and may be valid. The client should try again.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const upload = cleanedOf(given, found);

@@ -76,8 +76,8 @@ export function createS3Store(
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // A page of the list may contain no object of Petrel. Then reads the next page. Uses ListObjects version 1, which
-      // works on every server and can start after any key.
+      // A page of the list may contain no object of Petrel. The next page is then read. Uses ListObjects version 1,
+      // which works on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

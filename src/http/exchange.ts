@@ -138,8 +138,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Replies with a stream of known length. Impossible if the length of the request body was not declared: such a
-   * request must end its connection, and the engine cannot do so after a stream.
+   * Replies with a stream of known length. Impossible if the length of the request body was not declared. The
+   * connection must then end with the reply, and the engine cannot do so after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -419,7 +419,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // It is unknown how much the engine sent before it failed, so closes the connection.
+      // It is unknown how much the engine sent before it failed. The connection is closed.
       this.report(error);
       response.close();
       this.abort();

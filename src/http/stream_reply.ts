@@ -103,7 +103,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // It is too late for an error answer, so closes the connection.
+    // It is too late for an error answer. The connection is closed.
     this.owner.broken(error);
     this.response.close();
   }

@@ -1,7 +1,7 @@
 /**
- * Loads and caches an identity provider's public keys, from a URL or a file. Providers rotate their keys, so a token
- * with an unknown key id causes another load. Anyone can make such a token, so there is a minimum time between two of
- * these loads.
+ * Loads and caches an identity provider's public keys, from a URL or a file. Loads them again for a token with an
+ * unknown key id, because providers rotate their keys. There is a minimum time between two of these loads, because
+ * anyone can send a token with an unknown key id.
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';

@@ -21,7 +21,7 @@ export interface TokenAnswer {
   readonly accessToken: string;
 }
 
-/** Thrown when the browser sends a query that is not an answer from this provider. Anyone can send such a query. */
+/** Thrown when the browser sends a query that is not an answer from this provider. Anyone can send any query. */
 export class AnswerError extends Error {}
 
 /** Statuses of answers that cannot have a body. */

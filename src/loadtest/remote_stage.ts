@@ -100,7 +100,7 @@ async function editMessageText(
       rows: ids.map((id) => [String(id)]),
     },
     async verify() {
-      // Edits a message that the load does not use. An edit within 1 s of another is refused, so waits first.
+      // Edits a message that the load does not use. Waits first, because an edit within 1 s of another edit is refused.
       await new Promise((resolve) => setTimeout(resolve, 1_100));
       const words = `edited ${++edits}`;
       const body = { chat_id, message_id: first.message_id, text: words };

@@ -5,7 +5,7 @@ import { maskTokens } from '../rules/token.js';
 import type { Store } from '../store/store.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-/** A file name may contain anything, so masks tokens and replaces control characters. */
+/** A file name may contain anything. Tokens are masked and control characters are replaced. */
 const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD');
 const batchMax = 500;
 const rememberedMax = 100_000;

@@ -202,7 +202,7 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // A standby without the mark may have replaced the source, so marks the partitions again.
+  // A standby that never got the mark may have replaced the source. The partitions are marked again.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);

@@ -66,7 +66,8 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
       const { preview } = await turns.run(user, async () => {
-        // A call that shares another call's load gives up its turn, so that such calls do not use up the front's loads.
+        // A call that shares the load of another call gives up its turn. It therefore does not use up the front's
+        // loads.
         const loading = underWay.get(url);
         if (loading !== undefined) return { preview: loading };
         return { preview: await ofHost.run(new URL(url).hostname, () => begin(url)) };

@@ -127,7 +127,8 @@ export async function noteShards(
       const found = await noteOf(pool);
       if (found !== undefined) compareNote(id, installation, found);
     }
-    // A node starts to serve as soon as every shard has recorded its number, so divides the partitions first.
+    // A node starts to serve as soon as every shard has recorded its number. The partitions must be divided before
+    // that.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const { id, pool } of others)
       await plainSql(pool).run`

@@ -140,7 +140,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // The answer needs the input of each error. Only `reportInput` returns it, but it makes parsing ten times as slow, so
-  // parses again only after a refusal.
+  // The answer needs the input of each error, which only `reportInput` returns. It makes parsing ten times as slow, so
+  // only a refused call is parsed with it.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

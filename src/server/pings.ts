@@ -11,5 +11,5 @@ const turns = new TimedTurns({
   waitMsMax: limits.ping_wait_ms_max,
 });
 
-/** Sends a ping when it is the owner's turn. Throws `too_many_requests` while another ping of the owner runs. */
+/** Sends a ping when the owner's turn comes. Throws `too_many_requests` while another ping of the owner runs. */
 export const pinging = <T>(owner: number, send: () => Promise<T>): Promise<T> => turns.run(owner, send);

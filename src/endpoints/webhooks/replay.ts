@@ -33,7 +33,7 @@ const updateId = optional(
 
 /**
  * Delivers stored updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates.
- * In a polled queue they get new ids, because offsets only grow.
+ * Polled updates get new ids, because offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',

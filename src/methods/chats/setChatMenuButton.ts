@@ -18,7 +18,7 @@ const menuButton = json(
   ),
 );
 
-/** Sets the menu button. Checks the button before it looks up the chat, as the reference server does. */
+/** Sets the menu button. As in the reference server, the button is checked before the chat. */
 export const setChatMenuButton = defineMethod({
   name: 'setChatMenuButton',
   effect: 'configure',

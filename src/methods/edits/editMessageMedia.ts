@@ -52,7 +52,7 @@ export const editMessageMedia = defineMethod({
     'inline_message_invalid',
   ],
   result: editedMessage,
-  // The media must be a URL or a `file_id`, because an inline message accepts no upload, as in the reference server.
+  // An inline message accepts no upload, as in the reference server. The media must be a URL or a `file_id`.
   ofInline: editsInline(content, async (context, { media, reply_markup }, writer) => {
     const markup = keyboard(reply_markup);
     const words = await captionContent(context.store, writer, media);

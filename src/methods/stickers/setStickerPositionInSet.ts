@@ -5,7 +5,6 @@ import { integer } from '../../wire/schema.js';
 
 const place = 'an integer of at least 0';
 
-/** Moves a sticker within its set. */
 export const setStickerPositionInSet = defineMethod({
   name: 'setStickerPositionInSet',
   effect: 'configure',
