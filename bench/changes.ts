@@ -46,8 +46,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // Other load on the machine slows both servers. The ratio of their CPU times therefore varies less than each CPU
-    // time.
+    // Other load on the machine slows both servers. The ratio of their CPU times therefore varies less than the CPU
+    // times do.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');

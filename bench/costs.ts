@@ -78,7 +78,7 @@ export function costsOf({
       message: rounded('bytes of a hot message'),
       update: rounded('bytes of a pending update'),
       reaction: rounded('bytes of a reaction among few'),
-      // The measured chat contains one message. Subtracts the memory of this message.
+      // Subtracts the memory of the one message that the measured chat contains.
       chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
       bot: rounded('bytes of a bot'),
       request: rounded('bytes of a remembered request'),

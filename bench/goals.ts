@@ -13,7 +13,7 @@ const p99_times_max = 3;
 /** The resolution of the load generator's timer in ms. Shorter latencies cannot be compared. */
 export const p99_ms_precision = 1;
 
-/** The share of the offered rate that must be answered before latencies are compared. */
+/** The share of the offered rate that must be answered. With a smaller share, latencies are not compared. */
 export const held_least = 0.97;
 
 const of = (value: number | null) => (value === null ? 'unknown' : value.toFixed(3));

@@ -20,8 +20,7 @@ const namesIn = (folder: string): string[] =>
     .sort();
 
 /**
- * Loads the kept results, at most as many as the limits allow, and the newest first. Skips files that an incompatible
- * version wrote.
+ * Loads the kept results, newest first, up to the limits of the folder. Skips files that an incompatible version wrote.
  */
 export function loadKept(folder: string): Results[] {
   mkdirSync(folder, { recursive: true });

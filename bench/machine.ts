@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const said = (program: string, args: readonly string[]) =>
   spawnSync(program, args, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? '';
 
-/** The measured commit. Marked if files differ from the commit. Empty without git. */
+/** The measured commit, with a note if files differ from it. Empty without git. */
 export function commitOf(): string {
   if (!existsSync(`${root}/.git`)) return '';
   const commit = said('git', ['rev-parse', '--short=10', 'HEAD']);

@@ -242,7 +242,7 @@ function comparison(base: readonly Round[] | undefined, subject: readonly Round[
   };
 }
 
-/** Measures both servers of a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
+/** Measures a prepared scenario and its baseline. Throws WrongAnswer as soon as an answer is wrong. */
 export async function measure(
   scenario: Scenario,
   sides: readonly NamedSide[],
@@ -256,7 +256,7 @@ export async function measure(
   if (options.warmup_s > 0) for (const each of sides) await play(each, 'warm-up', options.warmup_s);
   const rounds = new Map<NamedSide, Round[]>(sides.map((each) => [each, []]));
   for (let i = 1; i <= options.rounds; i++) {
-    // Alternates which server is measured first, because later measurements run on a warmer machine.
+    // Alternates whether the baseline is measured first or last, because later measurements run on a warmer machine.
     const turns = i % 2 === 1 ? sides : [...sides].reverse();
     for (const each of turns)
       rounds.get(each)?.push(await play(each, `round ${i} of ${options.rounds}`, options.seconds));

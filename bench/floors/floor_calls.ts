@@ -68,8 +68,8 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
   const fixed = { chat: chatText(ref), reply_to: '', keep: '', token: '' };
   const row = script.row({ ...toUserKeys(keys, ref, '') }, fixed);
   const partition = keys.partitions.of(bot);
-  // The header ends with edit time 0, the sender, the kind and no flags. After the header come the lengths, the content
-  // (without a keyboard) and the origin.
+  // The message header ends with edit time 0, the sender, the kind and no flags. After the header come the lengths, the
+  // content (without a keyboard) and the origin.
   const header = Buffer.concat([zero, pack(bot), pack(messageKinds.text), zero]);
   const [id, date] = [script.place('first'), script.place('date')];
   return async ({ body }) => {

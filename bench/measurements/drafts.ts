@@ -51,7 +51,7 @@ interface Stage {
   readonly series: Series;
   readonly load: LoadOptions;
   readonly probes: readonly Probe[];
-  /** The time in ms from when a change of a probe was due until its event arrived, for each event. */
+  /** For each event of a probe, the time in ms from when the change was due until the event arrived. */
   readonly latencies: number[];
 }
 

@@ -1,4 +1,4 @@
-/** P11: measures the CPU time of an idle front, worker and flusher. */
+/** For goal P11: measures the CPU time of an idle front, worker and flusher. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds } from '../service/processes.js';

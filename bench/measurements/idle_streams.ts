@@ -117,7 +117,7 @@ async function startFronts(service: Service, count: number): Promise<Front[]> {
 }
 
 /**
- * Measures one kind of client on newly started fronts. The memory of an earlier measurement could otherwise be reused.
+ * Measures one kind of client on newly started fronts. Older fronts could reuse the memory of an earlier measurement.
  */
 async function measureKind(service: Service, tokens: readonly string[], { clients, repeats, pathOf }: Kind) {
   const paths = Array.from({ length: clients }, (_, i) => pathOf(tokens, i));

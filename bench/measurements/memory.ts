@@ -28,7 +28,7 @@ const words = 'Three hundred bytes of a letter that is neither short nor long. '
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();
-  // Waits a moment after the journal is empty. The flusher then sets expiry times, and Redis frees its buffers.
+  // After the journal is empty, waits a moment until the flusher has set expiry times and Redis has freed its buffers.
   await sleep(300, undefined, { signal: service.signal });
   return watch.dataBytes();
 }

@@ -28,7 +28,8 @@ function theLargePost(service: Service, watch: RedisWatch, count: number): Promi
 }
 
 /**
- * Compares one more reaction on a post with very many reactions with one more on posts that have `others` reactions.
+ * Compares the cost of one more reaction on a post with very many reactions with its cost on posts that have `others`
+ * reactions.
  */
 function largePostAgainst(others: number) {
   return async (...[service, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
@@ -58,8 +59,8 @@ export const largePost: Scenario = {
   proof: 'P9',
   goal: { growth: 1.2, of: 'both' },
   versions: 2,
-  // Few connections keep the calls in order. Out of order, some would remove a reaction that is not set, which changes
-  // nothing.
+  // Few connections keep the calls in order. Otherwise some calls would remove a reaction that is not set yet, which
+  // changes nothing.
   connectionsMax: 8,
   prepare: largePostAgainst(growing.others),
 };

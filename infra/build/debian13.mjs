@@ -72,7 +72,7 @@ function ensureRoot(folder) {
   renameSync(fresh, folder);
 }
 
-/** Unpacks an npm package into a folder of the root folder. */
+/** Unpacks an npm package into a folder below the root folder. */
 function unpack(name, into) {
   if (existsSync(join(into, 'package.json'))) return;
   say(`  unpacking ${name}`);

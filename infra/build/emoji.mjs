@@ -9,7 +9,7 @@ import { join } from 'node:path';
 const whole = ['en', 'ru'];
 /**
  * The languages that the picker's own data lacks. They use the Russian data with names from the Unicode Consortium. For
- * Tatar, it has only names of countries so far.
+ * Tatar, the Consortium has only names of countries so far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 

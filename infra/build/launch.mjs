@@ -12,7 +12,7 @@
  *   launch.mjs test:proxy           tests behind HAProxy and nginx, with rolling restarts; installs both if missing
  *   launch.mjs test:observability   alerts and dashboard in a real Prometheus, which is installed if missing
  *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, and on a Redis Cluster
- *   launch.mjs measure [arguments]  `npm run bench`: compares the service with its floors
+ * launch.mjs measure [arguments] `npm run bench`: compares the service with minimal servers
  *   launch.mjs compare <ref>        `npm run bench:compare`: compares two commits
  */
 import { createHash } from 'node:crypto';

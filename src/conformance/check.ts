@@ -7,10 +7,7 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
-/**
- * The requirements that checks can have. If one is missing, the report gives this text as the reason why the checks
- * were skipped.
- */
+/** The requirements of checks. The text is the reason that the report gives when a check is skipped. */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',

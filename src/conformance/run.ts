@@ -25,7 +25,7 @@ import { settingChecks } from './settings.js';
 import { updateChecks } from './updates.js';
 
 /**
- * The checks in their order. Checks that change nothing come first. The last one of `groups.ts` comes at the end,
+ * The checks in their order. Checks that change nothing come first. The last check in `groups.ts` comes at the end,
  * because it removes the second bot from the group.
  */
 export const checks: readonly Check[] = [

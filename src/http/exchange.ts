@@ -283,7 +283,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body if it ends soon, as for a body of declared length.
+      // Skips the rest of a chunked body if it ends soon. The rest of a body of declared length is skipped too.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -385,7 +385,7 @@ export class Exchange extends Head implements ApiRequest {
     };
   }
 
-  /** Sends the reply in the next turn of the event loop, as all replies that end their connection. */
+  /** Sends the reply in the next turn of the event loop. All replies that end their connection do this. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
     this.context.time.soon(() => {

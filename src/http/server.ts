@@ -44,8 +44,8 @@ export interface HttpServer {
   readonly port: number;
   openRequests(): number;
   /**
-   * Ends each connection after its next reply, so that a load balancer keeps none to this server. Still accepts new
-   * connections.
+   * Ends each connection after its next reply, so that a load balancer keeps no connection to this server. Still
+   * accepts new connections.
    */
   leave(): void;
   /**
@@ -195,8 +195,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Ends each open connection with its next answer. If the server closed a connection by itself just when a request
-   * arrives, the kernel would reset it.
+   * Ends each open connection with its next answer. If the server closed a connection just when a request arrives, the
+   * kernel would reset the connection.
    */
   private async linger(): Promise<void> {
     const { time } = this.context;

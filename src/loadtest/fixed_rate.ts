@@ -1,7 +1,7 @@
 /**
- * Puts load on a server at a fixed rate. When a request is due does not depend on earlier answers. Its latency is
- * measured from that time, even if it was sent later. If a server stops responding for a second, this delay is
- * therefore part of the latencies of all requests that were due in that second (no coordinated omission).
+ * Puts load on a server at a fixed rate. The time when a request is due does not depend on earlier answers. The latency
+ * is measured from that time, even if the request was sent later. If a server stops responding for a second, this delay
+ * is therefore part of the latencies of all requests that were due in that second (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -124,8 +124,8 @@ export function requestsOf(
 }
 
 /**
- * Puts load on a server at a fixed rate, through `wire` or else undici. The result shows whether the server kept up
- * with the rate.
+ * Puts load on a server at a fixed rate, through `wire`, or through undici if `wire` is absent. The result shows
+ * whether the server kept up with the rate.
  */
 export async function loadAtRate(
   series: Series,

@@ -57,8 +57,8 @@ function goals({ goals: rows }: Results): string {
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
 /**
- * Formats the ratio of the server to the minimal server (the floor) that decides the goal. A page thus never shows two
- * different ratios for one scenario.
+ * Formats the ratio of the server to the minimal server (the floor). The same ratio decides the goal, so a page never
+ * shows two different ratios for one scenario.
  */
 function noteOf(scenario: ScenarioResult): string {
   const share = shareOf(scenario);

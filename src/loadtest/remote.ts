@@ -23,7 +23,7 @@ export interface RemoteOptions {
 }
 
 const rates_ms_max = 5_000;
-/** The longest warm-up in seconds. It also takes at most a quarter of the duration of its load. */
+/** The longest warm-up in seconds. A warm-up also takes at most a quarter of the duration of its load. */
 const warmup_s_max = 1;
 const failed_share_max = 0.01;
 

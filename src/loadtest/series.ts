@@ -1,6 +1,6 @@
 /**
- * Defines the requests of a load: either one call that repeats, or calls that are filled with rows of ids. Both load
- * tools use this format.
+ * Defines the requests of a load: either the same call again and again, or calls that are filled with ids from rows.
+ * Both load tools use this format.
  */
 
 export interface Call {

@@ -1,7 +1,7 @@
 /**
  * Defines a process's Prometheus metrics. Labels have fixed sets of values. Frequent events are counted in plain
- * numbers, which are read only when the metrics are. Looking up labels for each event would cost more than a short
- * call.
+ * numbers, which become metrics only when the metrics are read. Looking up labels for each event would cost more than a
+ * short call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';

@@ -54,7 +54,7 @@ const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + ref
 
 /**
  * How many requests are measured at the start of each second. Afterwards, only one in `sampled` requests is measured,
- * and its time counts for `sampled` requests. To read the clock twice for each request would slow a call from memory by
+ * and its time counts for `sampled` requests. Reading the clock twice for each request would slow a call from memory by
  * 3 %.
  */
 const timedEach = 1_000;

@@ -128,7 +128,7 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-/** What the spans of a trace that ends now have in common. */
+/** What the spans of one trace have in common. `endMs` is now. */
 interface SpanContext {
   readonly traceId: string;
   readonly root: string;

@@ -1,6 +1,6 @@
 /**
- * Lets the installation use a replaced Postgres server again (task `accept-postgres`). Nodes then treat it like a
- * server that lost transactions.
+ * Lets the installation use Postgres again after another server has replaced the known one (task `accept-postgres`).
+ * Nodes then treat the new server like a server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';

@@ -170,8 +170,8 @@ export function openRedis(options: RedisOptions): { connection: RedisServers; hi
 }
 
 /**
- * Opens one wake-up queue for a single server, or several for a cluster. Their keys may differ, because no installation
- * uses both.
+ * Opens one wake-up queue for a single server, or several for a cluster. The keys for a single server and for a cluster
+ * may differ, because no installation uses both.
  */
 function openWakeQueue({ target, keys, role, troubles, time }: Opening): WakeQueue {
   const onError = troubles.onDelay('wake queue', meaning.wakeQueue);

@@ -1,6 +1,6 @@
 /**
- * Cleans up in the background of the role `flush`: ends unused sessions, and removes messages and files that are too
- * old and what remains of deleted accounts.
+ * Cleans up in the background of the role `flush`. Ends unused sessions. Removes messages and files that are too old,
+ * and the remaining data of deleted accounts.
  */
 
 import { journalLimits as limits } from '../journal/limits.js';

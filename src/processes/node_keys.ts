@@ -1,8 +1,7 @@
 /**
- * Records which keys and peppers the running nodes have. A node joins only if it can decrypt and look up the values of
- * every other node, and they can decrypt and look up its values. If keys are introduced in the wrong order, a new node
- * thus fails to start, instead of calls failing later. A rotation also checks here whether a node still uses an old
- * key.
+ * Records which keys and peppers the running nodes have. A node joins only if it and each other node can decrypt and
+ * look up each other's values. If keys are introduced in the wrong order, the new node fails to start. Otherwise calls
+ * would fail later. A rotation also checks here whether a node still uses an old key.
  */
 
 import type { Logger } from '../obs/log.js';

@@ -1,6 +1,6 @@
 /**
- * Opens the databases that the settings name and checks what each of them is. Keeps the shard map of the control
- * database current.
+ * Opens the databases that the settings name and checks the identity of each database. Keeps the shard map of the
+ * control database current.
  */
 
 import type { Config } from '../config/config.js';

@@ -43,7 +43,7 @@ export interface DispatchOptions {
   readonly operations?: Operations | null;
   readonly pings?: Pings | null;
   readonly linkPreviews?: LinkPreviews | null;
-  /** Without it, people can get tokens only from administrators. */
+  /** If absent, people can get tokens only from administrators. */
   readonly signIn?: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested?: readonly string[];

@@ -147,7 +147,7 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** The client address that limits count. '' unless the caller is `anyone`. */
+  /** The client address to which limits apply. '' unless the caller is `anyone`. */
   readonly address: string;
   /**
    * Calls `listener` once when the call's token is no longer accepted. Replies that outlive the call, such as streams,
@@ -202,9 +202,9 @@ export interface Endpoint extends Answer {
   readonly rawBody?: true;
   /** The schema of a body that is not just a set of named parameters. The handler parses it. */
   readonly given?: z.ZodType;
-  /** True if the call changes nothing in its chat and does not count against the chat's limit (behaviour §14). */
+  /** True if the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14). */
   readonly uncounted?: true;
-  /** True if the call changes only Redis and need not wait for other changes by the same person. */
+  /** True if the call changes only Redis. It then need not wait for other changes by the same person. */
   readonly inRedis?: true;
   /** The body parameter that the log of administrators' calls shows as the target. */
   readonly target?: string;

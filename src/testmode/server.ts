@@ -106,7 +106,7 @@ interface Role {
   stop(): Promise<void>;
 }
 
-/** What the test server uses of this process's backends. */
+/** The part of this process's backends that the test server uses. */
 interface TestBackends {
   readonly store: Store;
   readonly troubles: Troubles;

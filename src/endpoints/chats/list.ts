@@ -11,7 +11,8 @@ import { boolean, optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
 /**
- * `pin_` and the rank of the last chat if a page ends with a pinned chat. Otherwise the last chat's activity and id.
+ * `pin_` and the rank of the last chat, if the page ended with a pinned chat. Otherwise the time and the id of the last
+ * chat.
  */
 const cursor = optional(text.regex(/^(pin_\d{1,9}|\d{1,12}_-?\d{1,14})$/, { error: cursorError }));
 

@@ -7,7 +7,7 @@ import type { User } from '../../store/core/control.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { suggestions } from '../../wire/chat_results.js';
 
-/** Returns the suggestion for this username, which may be a bot's or a public chat's. Null if there is neither. */
+/** Returns the bot or public chat with this username as a suggestion. Null if there is neither. */
 async function suggestionOf({ store, files, user }: EndpointContext<User>, username: string) {
   const bot = await store.bots.findByUsername(username);
   if (bot) {

@@ -10,7 +10,7 @@ import { attemptPage } from '../../wire/webhook_results.js';
 
 /**
  * Lists all failures and the last successes of a bot's webhook. Older successes are only counted (behaviour §10).
- * Deliveries to a former owner's receiver are hidden, because they contain its answers.
+ * Deliveries to a former owner's receiver are hidden, because they contain that receiver's answers.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',

@@ -25,8 +25,9 @@ import { messageReference } from '../../wire/results.js';
 import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
 /**
- * Sends a copy of a message as the bot's own message (interface §4.3, behaviour §6). `caption` replaces the caption of
- * media, and an empty one removes it. It has no effect on texts. A given keyboard replaces the original one.
+ * Sends a copy of a message as the bot's own message (interface §4.3, behaviour §6). For media, `caption` replaces the
+ * caption, and an empty `caption` removes it. For texts, `caption` has no effect. A given keyboard replaces the
+ * original keyboard.
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',

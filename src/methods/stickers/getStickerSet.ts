@@ -3,7 +3,7 @@ import { setErrors, setName, viewStickerSet } from '../../actions/sticker_sets.j
 import { stickerSet } from '../../content/sticker.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Returns a set of any bot. */
+/** Returns a set, whichever bot created it. */
 export const getStickerSet = defineMethod({
   name: 'getStickerSet',
   effect: 'read',
