@@ -1,4 +1,7 @@
-/** Saves keys and peppers in an encrypted file. Keep the file apart from the backups that its secrets unlock. */
+/**
+ * Saves keys and peppers in an encrypted file. Keep the file apart from the backups, which cannot be used without these
+ * secrets.
+ */
 
 import { createCipheriv, createDecipheriv, scryptSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -12,7 +12,7 @@ const check = (proves: string, run: Check['run'], needs: Check['needs'] = ['chat
   run,
 });
 
-/** The number of edits in a row. Among this many, at least two are less than a second apart. */
+/** The number of edits in a row. At least two of them are less than a second apart. */
 const edits_max = 5;
 const stored_s_max = 10;
 

@@ -56,7 +56,8 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Keeps the process alive. Signal handlers do not, and with external servers nothing else might.
+      // Keeps the process alive. Signal handlers do not keep it alive, and with external servers nothing else may do
+      // so.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);

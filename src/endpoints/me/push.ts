@@ -1,4 +1,4 @@
-/** Manages push subscriptions. With one, a browser shows new messages even when no window is open (behaviour §11). */
+/** Manages push subscriptions. A subscribed browser shows new messages even when no window is open (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
