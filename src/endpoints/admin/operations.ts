@@ -51,7 +51,7 @@ export const rankBots = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots',
   summary:
-    'Lists the bots with the most pending updates, failures or dead letters. With a bot id, returns only that bot.',
+    'Lists the bots with the most pending updates, failures or dead letters. With `bot`, returns only that bot.',
   params: z.object({
     order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
       `What to sort by: \`pending\` (considers up to ${callLimits.bots_looked_at_max} webhooks that are due), \`failures\` (webhooks that fail now come first) or \`dead_letters\``,
