@@ -210,7 +210,7 @@ export function createFiles({
     ...createFileIds(pepper),
     /**
      * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. A photo is stored
-     * without its metadata. Errors: `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`,
+     * without its metadata. Throws `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`,
      * `sticker_type_invalid`, `sticker_sides_invalid`, `too_many_requests`, `too_much_stored`, `unavailable`, and for a
      * thumbnail also the errors of `Pictures.make`.
      */
