@@ -145,6 +145,50 @@ test('if a node dies after committing a webhook change, the sweep drops the pend
   await books.close();
 });
 
+test('the sweep switches a queue only to settings that workers can already read', async ({
+  onTestFinished,
+}) => {
+  const { front } = world;
+  const { node, worker } = await world.worker();
+  onTestFinished(() => worker.stop());
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { bot } = await makeChats(front, 1);
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  // A call commits a change during the refresh, and does not refresh the copy before the sweep has finished.
+  let sweepEnded = () => {};
+  const swept = new Promise<void>((resolve) => {
+    sweepEnded = resolve;
+  });
+  const path = '/changed';
+  let changed: Promise<boolean> | undefined;
+  const { call: frontCall } = front.hooks;
+  const { call: nodeCall } = node.hooks;
+  node.hooks.call = async (name, run) => {
+    if (name !== 'control/write' || changed !== undefined) return run();
+    const committed = new Promise<void>((resolve) => {
+      front.hooks.call = async (_, innerRun) => {
+        resolve();
+        await swept;
+        return innerRun();
+      };
+    });
+    changed = front.store.webhooks.set(bot.id, settingsFor(books, { url: books.url + path }), keepQueue);
+    await committed;
+    return run();
+  };
+  await node.store.webhooks.refresh(bot.id, 0);
+  const { client } = node.connection;
+  const hook = Number(await client.hget(world.cluster.keys.queueState(bot.id), 'hook'));
+  const found = await node.store.webhooks.find(bot.id);
+  expect(changed).toBeDefined();
+  expect(found?.version).toBeGreaterThanOrEqual(hook);
+  sweepEnded();
+  [front.hooks.call, node.hooks.call] = [frontCall, nodeCall];
+  expect(await changed).toBe(true);
+  expect((await node.store.webhooks.find(bot.id))?.url).toBe(books.url + path);
+});
+
 test('a webhook is removed after its receiver has answered 410 for 23 hours', async ({ onTestFinished }) => {
   const books = await keepBooks(() => 410);
   onTestFinished(() => books.close());

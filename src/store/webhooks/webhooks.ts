@@ -281,8 +281,10 @@ export class Webhooks {
    * there was none.
    */
   async refresh(bot: number, dropped: number) {
-    await this.#control.refresh('webhook', bot);
+    // Reads the row before the copy is refreshed, so that a worker finds a copy that is at least as new as the switch.
+    // Another change may be committed in the meantime.
     const row = await loadWebhook(this.#context.db, bot);
+    await this.#control.refresh('webhook', bot);
     if (row === null) return;
     await this.#switch.to(bot, {
       version: String(row.version),
