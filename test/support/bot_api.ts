@@ -1,6 +1,6 @@
 /**
- * Compares answers with the types of the Bot API (`@gramio/types`). Writes the answers as literals and type-checks
- * them.
+ * Compares answers with the types of the Bot API (`@gramio/types`): writes the answers as literals, and type-checks the
+ * literals.
  */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { temporaryFolder } from './servers.js';
 const installed = (path: string) => fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url));
 
 export interface Recorded {
-  /** A method of the Bot API, or `Update`. */
+  /** The name of a Bot API method, or `Update`. */
   readonly name: string;
   readonly value: unknown;
 }
@@ -49,7 +49,7 @@ type Result<Name> = Fixed<
   Name extends keyof APIMethods ? APIMethodReturn<Name> : Name extends 'Update' ? TelegramUpdate : never>;
 `;
 
-/** Returns a text for each answer that the types of the Bot API do not accept. Each text ends with the value. */
+/** Returns a text for each answer that does not match the types of the Bot API. Each text ends with the answer. */
 export async function differencesFromBotApi(answers: readonly Recorded[]): Promise<string[]> {
   const folder = temporaryFolder();
   const file = join(folder, 'answers.ts');
@@ -102,7 +102,10 @@ const others: Readonly<Record<string, string | null>> = {
 const withoutNulls = (info: object) =>
   Object.fromEntries(Object.entries(info).filter(([, value]) => value !== null));
 
-/** Records the method answers and the polled updates of the tests in a file. Call this while the file is loaded. */
+/**
+ * Records the answers to methods, and the updates that polls return, during the tests of one file. Call this while the
+ * test file is loaded.
+ */
 export function recordAnswers(): Recorder {
   const recorder = new Recorder();
   const take = (method: string, result: unknown) => {

@@ -1,5 +1,6 @@
 /**
- * A Redis Cluster for tests: three masters on free ports, evenly assigned slots, and a password as for other test servers.
+ * A Redis Cluster for tests: three masters on free ports, evenly assigned slots, and the password that every test
+ * server has.
  *
  *   const cluster = await freshCluster();
  *   const service = await startService({ redis: cluster });
@@ -27,7 +28,7 @@ export interface ClusterNode {
   readonly dir: string;
   readonly client: Redis;
   kill(): Promise<void>;
-  /** Starts the server on its data, and waits until the cluster serves every slot. */
+  /** Starts the server with the data from its last run, and waits until the cluster serves every slot. */
   start(): Promise<void>;
 }
 

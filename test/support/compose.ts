@@ -82,7 +82,7 @@ const stands: Readonly<Record<string, () => Stand>> = {
   petrel,
   postgres,
   redis: () => ({ entry: [], folder: '/data', user: 0 }),
-  // Starts the service late, as on a busy machine. If there were no health check, clients would not be served.
+  // Starts the service late, as on a busy machine. Clients must wait for its health check.
   haproxy: () => ({
     entry: ['sh', '-c', 'sleep 2; exec haproxy -W -db -f /usr/local/etc/haproxy/haproxy.cfg'],
     folder: '/',

@@ -1,8 +1,8 @@
 /**
  * Starts the shared servers before the first test file and stops them after the last. All temporary files of the run
  * are in one folder. If the system has enough memory, the data of PostgreSQL are in a second folder, which is in
- * memory. A run fails if it leaves a process running. When a run ends, its processes end too, even if the run is
- * killed.
+ * memory. A run fails if one of its processes still runs at its end. Such processes are then killed, even if the run
+ * itself was killed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * Runs one call under an idempotency key on nodes in this process. Stops the call at a step, and repeats it on another
- * node.
+ * Runs one call with an idempotency key on nodes in this process. Stops the first node at a step, and then makes the
+ * call again on another node.
  */
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';

@@ -177,7 +177,7 @@ export class Ledger {
     const heard = new Set<string>();
     const updates = new Map<number, string>();
     const lastOf = new Map<string, number>();
-    /** The last update of each chat if updates are pushed, and of each bot if it polls. */
+    /** The id of the last update: one for each chat if updates are pushed, and one for the whole bot if it polls. */
     const lastUpdates = new Map<string, number>();
     for (const { chat, updateId, messageId, text } of this.#received.get(bot) ?? []) {
       const what = `update ${updateId} "${text}" of bot ${bot}`;

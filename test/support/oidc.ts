@@ -9,7 +9,7 @@ import { callOpenly } from './sign_in_calls.js';
 
 export const client = { id: 'petrel-of-test', secret: 'a-secret-of-the-client' } as const;
 
-/** Answers a request in place of the provider, and then returns true. */
+/** Returns true if it answers the request. If it returns false, the provider answers the request. */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export interface TestProvider {
@@ -20,14 +20,14 @@ export interface TestProvider {
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   /** The paths that were requested. */
   readonly requested: string[];
-  /** The fault of the provider. Tests set this field. */
+  /** Answers requests in place of the provider if it is not null. Tests set this field. */
   fault: Fault | null;
   close(): Promise<void>;
 }
 
 /**
- * Starts the provider. Every login is the subject of an account. The name of the account is the login in capital
- * letters. `namesInToken` is false for a provider that names people only in the answer to `userinfo`.
+ * Starts the provider. Every login is the subject of an account. The person's name is the login in capital letters.
+ * `namesInToken` is false for a provider that names people only in the answer to `userinfo`.
  */
 export async function startProvider(
   baseUrl: string,

@@ -1,4 +1,3 @@
-/** The settings of an identity provider that is never contacted. They are enough to map people. */
 export const providerSettings = {
   JWT_JWKS_FILE: '/nowhere/keys.json',
   JWT_ISSUER: 'https://id.example/',

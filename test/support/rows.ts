@@ -20,7 +20,10 @@ interface PostKey {
 }
 type Reaction = Row & PostKey & { readonly user_id: number; readonly emoji: number };
 
-/** The lines of both stores, which must be equal. Entities that were evicted from Redis are omitted on both sides. */
+/**
+ * A text for each entity, read from each of the two stores. The texts must be equal. Entities that were evicted from
+ * Redis are omitted on both sides.
+ */
 interface Sides {
   readonly redis: string[];
   readonly postgres: string[];
@@ -83,7 +86,6 @@ async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   if (value('x') !== '') return 'gone';
   const emoji = Object.keys(fields).flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
   const each = emoji.sort().map((one) => {
-    // The latest reactors, and the reactors before them.
     const parts = [fields[`l:${one}`], fields[`o:${one}`]];
     const list = Buffer.concat(parts.filter((part) => part !== undefined));
     const users = Array.from({ length: list.length / 16 }, (_, i) =>

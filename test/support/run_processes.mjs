@@ -1,5 +1,5 @@
 /**
- * Finds the processes of a test run. Their command line, environment or working folder contains one of the run's
+ * Finds the processes of a test run: their command line, environment or working folder contains one of the run's
  * temporary folders. Works only on Linux. When this file is run as a program, its arguments are the folders. The
  * program waits until its stdin closes, which happens whenever the test runner ends. Then the program kills the
  * processes that still run, and removes the folders.

@@ -1,5 +1,6 @@
 /**
- * A Redis with three Sentinels for tests: a master and a replica on free ports, and a password as for other test servers.
+ * A Redis with three Sentinels for tests: a master and a replica on free ports, with the password that every test
+ * server has.
  *
  *   const watched = await freshSentinels();
  *   const service = await startService({ redis: watched });

@@ -1,5 +1,6 @@
 /**
- * Runs the real service for tests. Each role of the built service is a child process. Redis and database are separate.
+ * Runs the real service for tests. Each role of the built service is a child process. The service
+ * has a Redis and a database that no other service uses.
  *
  *   const service = await startService({ fronts: 2 });
  *   const owner = await service.newUser('olga');
@@ -111,7 +112,7 @@ export interface ServiceOptions {
    * also stops this Redis.
    */
   readonly redis?: FreshRedis;
-  /** The shards among which `petrel migrate` divides the data. They come from DATABASE_SHARDS in `extraEnv`. */
+  /** If true, `petrel migrate` divides the data among shards. `extraEnv` must name the shards in DATABASE_SHARDS. */
   readonly divided?: boolean;
   /** An empty database to use instead of a new database on the shared server. `stop` drops this database too. */
   readonly database?: FreshDatabase;

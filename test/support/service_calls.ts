@@ -4,10 +4,10 @@ import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';
 import { type Answer, resultOf, type Service } from './service.js';
 
-/** How long the calls that prepare a test are repeated while a front answers 503 because the machine is busy. */
+/** For how long a test retries its preparing calls while a busy front answers 503. */
 const patience_ms = 60_000;
 
-/** Repeats a call while the status is 503, as a client does, for up to a minute. */
+/** Makes a call and retries it while the status is 503, as a client does, for up to a minute. */
 export async function answered<T extends Pick<Answer, 'status'>>(call: () => Promise<T>): Promise<T> {
   for (const end = performance.now() + patience_ms; ; await sleep(200)) {
     const answer = await call();
@@ -15,7 +15,7 @@ export async function answered<T extends Pick<Answer, 'status'>>(call: () => Pro
   }
 }
 
-/** Repeats a call like `answered`. Returns its result. */
+/** Makes a call and retries it while the status is 503, as `answered` does. Returns the `result` of the answer. */
 export const patiently = (call: () => Promise<Answer>) => resultOf(answered(call));
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
@@ -67,7 +67,7 @@ export function createCalls(
     async newUser(name) {
       let username = '';
       const { user, token } = await patiently(() => {
-        // Uses a new name, because a call that was answered with 503 may have taken the former name.
+        // Uses a new name for each attempt, because an attempt that was answered with 503 may have taken its name.
         username = `${name}_${++named}`;
         return app({ token: admin }, 'POST', '/api/admin/users', { username, first_name: name });
       });

@@ -34,7 +34,7 @@ export interface Hooks {
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** Called for each subscription to hints. `run` subscribes. */
   listen: (channel: string, run: () => Promise<() => void>) => Promise<() => void>;
-  /** Returns false to drop a hint. */
+  /** Returns false to drop a hint before it reaches this node. */
   hint: (channel: string, text: string) => boolean;
   wake: (bot: number) => void;
 }
@@ -213,8 +213,8 @@ export async function pass(time: RunningTime, ms: number, nodes: readonly TestNo
   const step = limits.auth_lease_renew_ms;
   for (let left = ms; left > 0; left -= step) {
     time.skip(Math.min(left, step));
-    // Redis answers in order, so a renewal that was sent before is complete. Renews a second time, because this
-    // acknowledges a new epoch.
+    // Redis answers in order, so an earlier renewal is complete when the ping is answered. The second round lets the
+    // nodes acknowledge a new epoch.
     for (const _ of ['renewed', 'acknowledged']) {
       await new Promise((resolve) => setImmediate(resolve));
       await Promise.all(nodes.map(({ connection }) => connection.client.ping()));

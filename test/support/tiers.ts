@@ -1,13 +1,13 @@
 /**
- * Selects tests in files of the short tier that only the long tier runs. Other tests of the short tier cover the same
- * code. A run of named files includes these cases. The long tier runs each test file that imports this module in full.
+ * Marks tests and cases that only the long tier runs, in files of the short tier. Other tests of the short tier cover
+ * the same code. A run of single files includes these tests and cases, and so does the long tier.
  */
 import { test } from 'vitest';
 
 /** True while the whole short tier runs. */
 export const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
-/** Adds a test that the short tier leaves out. */
+/** Adds a test that the short tier skips. */
 export const longTest = test.skipIf(quick);
 
 /** Returns every case, or only the first `count` in the short tier. */

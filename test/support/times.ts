@@ -1,6 +1,6 @@
 /**
- * Handles times on a busy machine. Contains a limit for connections, and two measurements that other load distorts
- * little: the processor time of synchronous work, and the fastest of several runs.
+ * Time limits and measurements for busy machines: a limit for connections, the processor time of synchronous work, and
+ * the fastest of several runs. Other load affects the two measurements little.
  */
 
 /** How long in ms a connection of a test may take to be ready. Long enough for a busy machine. */

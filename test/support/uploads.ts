@@ -1,4 +1,4 @@
-/** Uploads as bytes, so that a test controls exactly what is sent. */
+/** Sends uploads as raw bytes, so that a test controls exactly what is sent. */
 import { request as nodeRequest } from 'node:http';
 import type { Answer } from './service.js';
 

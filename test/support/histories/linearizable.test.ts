@@ -1,4 +1,4 @@
-/** Tests the checker of histories with histories whose verdict is known. */
+/** Gives the checker histories for which the correct verdict is known. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { numbersFrom } from '../workload.js';

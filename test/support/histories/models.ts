@@ -85,7 +85,7 @@ export interface ReactionOutput {
 interface ReactionState {
   /** The reactions as sorted pairs of an emoji and a person. */
   readonly pairs: readonly string[];
-  /** The calls whose change was made but that are not answered yet, in ascending order. */
+  /** The calls whose change has taken effect and that are not answered yet, in ascending order. */
   readonly open: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Tests the checker of a bot's updates with arrivals whose verdict is known. */
+/** Gives the checker sequences of updates for which the correct verdict is known. */
 import { expect, test } from 'vitest';
 import { type Arrival, arrivalsOf, checkUpdates, type UpdateRules } from './updates.js';
 
@@ -53,7 +53,7 @@ test('the checker rejects lost, invented and doubled messages', () => {
   expect(check([arrival(7), arrival(8, 'a', { text: 'm7' })])).toEqual(['doubled: "m7" again as update 8']);
 });
 
-test('the checker accepts repeats that were announced, and no other repeats', () => {
+test('the checker accepts a repeated update only if it was announced, and only with the same text', () => {
   expect(check([arrival(7), arrival(7, 'a', { announced: true }), arrival(8)])).toEqual([]);
   expect(check([arrival(7), arrival(7)])).toEqual(['repeated: update 7 after it was confirmed']);
   expect(check([arrival(7), arrival(7, 'a', { announced: true, text: 'x' })])).toEqual([
@@ -61,7 +61,7 @@ test('the checker accepts repeats that were announced, and no other repeats', ()
   ]);
 });
 
-test('the checker expects the updates of a poll again until an offset confirms them', () => {
+test('the checker accepts an update again in a later poll until an offset confirms the update', () => {
   const updates = [arrival(7), arrival(8)];
   expect(
     check(

@@ -3,18 +3,20 @@
  * order within a chat.
  */
 
-/** An update in the order of arrival. */
+/** An update that arrived. Lists of arrivals are in the order of arrival. */
 export interface Arrival {
   readonly id: number;
   readonly chat: string;
   /** The id of the message in the chat. */
   readonly message: number;
   readonly text: string;
-  /** Whether the receiver must expect the update again, because the receiver has not confirmed the first arrival. */
+  /**
+   * Whether the update arrived before and the receiver had not confirmed it. The receiver must then expect it again.
+   */
   readonly announced: boolean;
 }
 
-/** A successful call of getUpdates, in the order of calls. */
+/** A successful call of getUpdates. Lists of polls are in the order of the calls. */
 export interface Poll {
   /** The highest offset that this call or an earlier call sent. The earlier call may not have been answered. */
   readonly offset: number;
