@@ -1,4 +1,6 @@
-/** Test cases with long or large data. One call does a limited part of the work, and reports that more work is left. */
+/**
+ * Test cases with long or large data. Each call does a limited part of the work, and reports whether more work is left.
+ */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -89,7 +91,7 @@ export const boundCases: readonly Case[] = [
       const rest = await client.xlen(at.queue);
       expect(rest).toBeGreaterThan(50 - 20);
       expect(rest).toBeLessThan(50);
-      // The byte count of the queue is the sum of the remaining entries and the rough count of the seed.
+      // The seed counts each entry as about 100 kB. The script subtracts the removed entries from this count.
       const bytes = Number(await client.hget(keys.queueState(bot), 'bytes'));
       expect(bytes).toBeGreaterThan(rest * 99_000);
       expect(bytes).toBeLessThan(rest * 101_000);
@@ -209,8 +211,8 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((rows) => {
         const kinds = (rows as Buffer[][]).map(([, kind]) => String(kind));
         const gaps = kinds.filter((kind) => kind === 'gap').length;
-        // A chat is reported completely or not at all. Each reported chat has three changes. Every other chat has a
-        // gap.
+        // A chat is reported completely or not at all. Each reported chat has all of its three changes. Every other
+        // chat has a gap.
         return (
           kinds.length - gaps === Math.floor(entriesMax / 3) * 3 && gaps === 300 - Math.floor(entriesMax / 3)
         );

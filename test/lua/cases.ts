@@ -10,7 +10,7 @@ export interface Case {
   readonly keys: Readonly<Record<string, string | readonly string[]>>;
   readonly args: Readonly<Record<string, unknown>>;
   readonly answer: readonly unknown[];
-  /** Every key that changes, without its tag. A refusal changes no key. */
+  /** The keys that change, without their hash tags. A refusal changes no key. */
   readonly changes?: readonly string[];
   readonly after?: (client: Redis) => Promise<void>;
 }

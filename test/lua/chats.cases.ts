@@ -92,7 +92,9 @@ const posted = [
   ...['meta', 'outbox', 'req:E', 'journal', `changes:${chatText(group)}`],
   ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
 ];
-/** Expects these updates in the outbox. Each update has bots and a kind, and may have a record. */
+/**
+ * Expects exactly these updates in the outbox. Each row contains the bots, the kind and, if it is compared, the record.
+ */
 const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
   expect(entries.map(([, f], i) => [f[1], f[3], f[11]].slice(0, expected[i]?.length))).toEqual(expected);

@@ -1,6 +1,6 @@
 /**
- * Tests the guarantees for consumers with streams in random histories. No update is lost even if connections break, the
- * updates of a chat arrive in order, and only one consumer at a time gets updates of a chat.
+ * Tests the guarantees for consumers that read by streams, in random histories. No update is lost even if connections
+ * break, the updates of a chat arrive in order, and only one consumer at a time gets updates of a chat.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
@@ -27,8 +27,8 @@ type Act =
   | { readonly do: 'plain' };
 
 /**
- * A stream: the name of its poll, its limit, the last update that it sent, and the updates that its client has not
- * received.
+ * A stream: the name of its poll, its limit, the last update that it sent, and the sent updates that its client has not
+ * received yet.
  */
 interface Stream {
   readonly poll: string;
@@ -60,7 +60,7 @@ const actsOf = (of: readonly Name[]) => {
   };
 };
 
-/** Returns histories of streams. With `polls`, the same consumers also poll. */
+/** Returns random histories of streams. If `polls` is true, the same consumers also poll. */
 function historiesOf(polls: boolean): fc.Arbitrary<Act[]> {
   const { poll, leave, stream, follow, confirm } = actsOf(polls ? names : ['a', 'b']);
   const act = fc.oneof(
@@ -111,7 +111,7 @@ class StreamWorld extends ConsumerWorld {
     (this.streams.get(name) as Stream).last = 0;
   }
 
-  /** Performs a step of a stream. After the step, the client of the stream receives some updates. */
+  /** Performs a step of a stream. After the step, its client receives up to `arrive` of the sent updates. */
   async follow(name: Name, arrive: number): Promise<void> {
     const stream = this.streams.get(name);
     if (stream === undefined) return;
@@ -123,7 +123,10 @@ class StreamWorld extends ConsumerWorld {
     for (const id of stream.pipe.splice(0, arrive)) this.receive(name, [id]);
   }
 
-  /** Confirms the updates that the process has seen. A call that is late has an earlier offset. */
+  /**
+   * Confirms the updates that the process has seen. If `late` is true, the offset is one that an earlier call could
+   * have sent.
+   */
   async confirm(name: Name, late: boolean): Promise<void> {
     const before = await this.pending();
     const seen = [...this.seenBy[name]];
@@ -137,7 +140,7 @@ class StreamWorld extends ConsumerWorld {
     return super.restart(name);
   }
 
-  /** Gets and confirms everything, by a poll or a stream. */
+  /** Gets and confirms every pending update of the process, by a poll or by a stream. */
   async drain(name: Name, byStream: boolean): Promise<void> {
     if (!byStream) return void (await this.poll(name, 100, false));
     if (!this.streams.has(name)) await this.stream(name, 100, false);

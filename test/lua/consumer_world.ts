@@ -1,5 +1,6 @@
 /**
- * Calls the scripts that share a queue among consumers. Also contains a bot with three processes for random histories.
+ * Calls the scripts that divide a queue among consumers. Also simulates a bot with three processes, for random
+ * histories.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -32,21 +33,20 @@ export const step = (client: Redis, args = {}): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/consume') as Script, consumerKeys, stepArgs(args));
 
 /**
- * Runs a step before the tested step. The lease of this step is a little shorter. The tested step therefore changes the
- * end of the lease even if both steps run in the same millisecond.
+ * Runs a step before the tested step, with a slightly shorter lease. The tested step then changes the end of the lease
+ * even if both steps run in the same millisecond.
  */
 export const stepped =
   (args = {}): Seed =>
   (client) =>
     step(client, { lease: '3990', ...args });
 
-/** Ends the lease of a consumer. */
+/** Makes the lease of this consumer end in the past. */
 export const lapsed =
   (name: string): Seed =>
   (client) =>
     client.zadd(keys.consumers(bot), Date.now() - 1, name);
 
-/** Confirms updates outside a poll, and returns the answer. */
 export const confirm = (client: Redis, name: string, offset: number): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/confirm') as Script, consumerKeys, { name, offset: `${offset}` });
 
@@ -71,7 +71,10 @@ export class ConsumerWorld {
   readonly seen = new Set<number>();
   /** The updates that each process has seen since its start. */
   readonly seenBy: Record<Name, Set<number>> = { a: new Set(), b: new Set(), c: new Set() };
-  /** The consumer that got each update last. A consumer without a lease holds no update, because it may be replaced. */
+  /**
+   * The consumer that got each update last. Updates of a consumer without a lease are left out, because another
+   * consumer may get them.
+   */
   readonly got = new Map<number, Name>();
   /** The number of unconfirmed updates of a consumer after the last step. */
   held = 0;
@@ -95,14 +98,13 @@ export class ConsumerWorld {
     );
   }
 
-  /** Returns the name of a new poll. */
   newPoll(): string {
     return `p${++this.#polls}`;
   }
 
   /**
-   * Performs a step. `more` contains further arguments, for a step that continues the first step or for a new start.
-   * Returns the ids of the updates, or null if another poll has replaced this poll.
+   * Performs a step. If the script must be called again, these calls also get the arguments in `more`. Returns the ids
+   * of the updates, or null if another poll has replaced this poll.
    */
   async take(name: Name, args: object, more: object = {}): Promise<number[] | null> {
     const before = await this.pending();
@@ -131,7 +133,7 @@ export class ConsumerWorld {
     return ids;
   }
 
-  /** Starts the stream again, because its consumer has lost the lease. */
+  /** Called when the consumer has lost its lease. A stream then starts again. */
   lapse(_name: Name): void {}
 
   /** Checks that this process has received every update of `before` that is no longer pending. */
@@ -139,7 +141,7 @@ export class ConsumerWorld {
     for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
   }
 
-  /** Makes a process receive updates, which it will confirm later. */
+  /** Makes a process receive updates. Its next poll confirms them. */
   receive(name: Name, ids: readonly number[]): void {
     this.see(ids);
     for (const id of ids) this.seenBy[name].add(id);

@@ -1,6 +1,6 @@
 /**
- * Tests the guarantees for consumers in random histories. No update is lost even if answers are lost, the updates of a
- * chat arrive in order, and only one consumer at a time gets updates of a chat.
+ * Tests the guarantees for consumers that poll, in random histories. No update is lost even if answers are lost, the
+ * updates of a chat arrive in order, and only one consumer at a time gets updates of a chat.
  */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
@@ -46,7 +46,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
 
 /** A bot whose processes call `getUpdates`. A call may wait for updates. */
 class PollWorld extends ConsumerWorld {
-  /** The last poll of each process. This poll may still wait for updates. */
+  /** The arguments of the last poll of each process, while this poll may still wait for updates. */
   readonly #waits: Partial<
     Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
   > = {};
@@ -61,7 +61,10 @@ class PollWorld extends ConsumerWorld {
     return ids;
   }
 
-  /** Makes a later step of the last poll. A step that returns nothing must not have overlooked an update. */
+  /**
+   * Repeats the last poll of this process with a later step. If this step returns nothing, a new poll must return
+   * nothing either.
+   */
   async wait(name: Name, limit: number, lost: boolean): Promise<void> {
     const args = this.#waits[name];
     if (args === undefined) return;
@@ -144,7 +147,8 @@ test('consumers that join while updates are pending get a share of the pending u
 test('when updates are removed from the queue, they are also removed from the assignments of a consumer that does not read', async () => {
   await emptied(client);
   const world = new ConsumerWorld(client);
-  // One consumer holds the chat with many updates, and the other consumer reads the updates of all other chats.
+  // Consumer `a` gets chat 1 and does not read again. All later updates are from chat 1, and consumer `b` reads the
+  // queue.
   await world.add(1);
   await world.poll('a', 1, false);
   for (let round = 0; round < 20; round++) {
@@ -161,7 +165,7 @@ test('when updates are removed from the queue, they are also removed from the as
   });
 });
 
-test('if a step finds no update for its consumer, it takes few commands, even if many other consumers wait', async () => {
+test('a step that finds no update for its consumer runs few commands, even if many other consumers wait', async () => {
   await emptied(client);
   const names = Array.from({ length: limits.consumers_max }, (_, i) => `c${i}`);
   for (const name of names) await step(client, { name, poll: name, lease });

@@ -50,7 +50,7 @@ const first = queueId(bot, 1);
 const listOf = ({ isListed = false, commands = [] as string[] } = {}) =>
   pack([[1, 63, 'a', 100, isListed, '', '8', ...commands]]);
 const orders = listOf({ commands: [' pay ', 'shop_bot'] });
-/** A bot with a route for all updates. */
+/** A bot with one route, which takes all updates. */
 const routed = (own = {}, ofRoute = {}) => [
   ...[open(), seeds.queue({ mask: 0, own: 63, ...own })],
   seeds.hash(keys.routes(bot), { list: listOf() }),
@@ -340,7 +340,7 @@ export const inlineCases: readonly Case[] = [
       seeds.text(kept.bytes, `${limits.inline_answers_bytes_max + 7}`, 90_000),
       ...[1, 2, 3].map((id) => seeds.hash(`${answers}${id}`, { l: 'x' })),
       seeds.text(`${cache}one`, '1', 90_000),
-      // This key already refers to a newer answer, so the key stays.
+      // The key refers to a newer answer, so the script keeps the key.
       seeds.text(`${cache}two`, '3', 90_000),
     ],
     answer: ['ok'],

@@ -26,7 +26,7 @@ export const limitCases: Case[] = [
       const left = await client.pttl(bucket);
       expect(left).toBeGreaterThan(50_000);
       expect(left).toBeLessThanOrEqual(100_000);
-      // The number must not be written with an exponent, as Lua does for large numbers.
+      // Lua writes large numbers with an exponent. The script must not.
       expect(await client.get(bucket)).toMatch(/^\d{16}$/);
     },
   }),

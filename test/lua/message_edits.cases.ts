@@ -415,7 +415,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
   ];
 }
 
-/** The owner of the bot whose edits are pending. */
+/** The owner of the bot that made the pending edits. */
 const payer = 55;
 
 /** A pending edit in Redis. Its text is `newer`. */
@@ -439,7 +439,9 @@ const pendingEdit = (
   ];
 };
 
-/** The cases of edits with `coalesce`, of edits that are due, and of other edits while an edit is pending. */
+/**
+ * The cases of edits with `coalesce`, of pending edits that are due, and of other edits made while an edit is pending.
+ */
 function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] {
   const chat = script === 'messages/edit_direct' ? direct : group;
   const isDirect = chat === direct;
@@ -471,7 +473,7 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
   const sizes = (bytes: Record<string, number>): Seed =>
     seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
   const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
-  /** Repetitions, under the same idempotency key, of an edit that became pending. Durable calls have no mode. */
+  /** The first call made a pending edit. These calls have the same idempotency key, and durable calls send no mode. */
   const durableRepeats = (): Case[] => {
     const repeated = (what: string, more: Partial<Case> & Pick<Case, 'answer'>): Case => ({
       ...edit(what, [], {

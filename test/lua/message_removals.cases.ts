@@ -153,7 +153,7 @@ const erasures: Case[] = [
     async after(client) {
       const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
       expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
-      // A reader that stopped at the previous version finds a gap.
+      // A reader of the log that stopped at the previous version notices a gap.
       expect(await client.hmget(keys.chat(group), 'v', 'c')).toEqual([`${base + 1}`, `${base + 1}`]);
       const journal = await client.xrangeBuffer(keys.journal(partitionOf(group)), '-', '+');
       expect(journal.map(([, entry]) => entry[3])).toEqual([found]);
@@ -179,8 +179,8 @@ const erasures: Case[] = [
       async after(client) {
         expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
         const log = await client.xrange(keys.changes(group), '-', '+');
-        // The log contains only the unpin. The deletion has no entry in the log. Its version is one lower than the
-        // version of the unpin.
+        // The log contains only the unpin, because a deletion has no entry in the log. The deletion’s version is one
+        // lower than the version of the unpin.
         expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
       },
     },

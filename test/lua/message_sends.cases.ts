@@ -395,7 +395,7 @@ const sends: Case[] = [
         Buffer[],
       ][];
       expect(String(entry?.[0]).split('-')[1]).toBe(String(limits.outbox_bytes_max));
-      // The values of an outbox entry that follow bots, kind and time.
+      // The fields of an outbox entry after the bots, the kind and the time.
       const bytes = (entry?.[1] ?? [])
         .filter((_, i) => i % 2 === 1 && i > 6)
         .reduce((n, b) => n + b.length, 0);

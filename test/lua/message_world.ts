@@ -63,7 +63,10 @@ export const asDirect = [
 ];
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
-/** A stream of small entries. The first entry records that `before` bytes of 64 MiB were used before this entry. */
+/**
+ * A stream of small entries. The id of each entry says that the outbox had used `before` bytes of its 64 MiB before
+ * this entry.
+ */
 export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
   (client) =>
     client.eval(
@@ -108,12 +111,12 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-/** The sender of these calls is one of the bots of the group. */
+/** A group with two bots. The sender of the calls is one of them. */
 export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 
 export const poster = member('administrator', { can_post_messages: true });
-/** The number of the first post of the partition. */
+/** The sequence number of the first post in the partition. */
 export const postNumber = 1 + incarnation * limits.incarnation_sequence_skip;
 export const post = postNumber * limits.partitions_max + partitionOf(group);
 export const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];

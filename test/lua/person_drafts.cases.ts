@@ -17,14 +17,14 @@ const read = (what: string, more: More): Case => ({
   ...{ script: 'chats/read_person_drafts', what, keys: { drafts: at.drafts }, args: {} },
   ...more,
 });
-/** Seeds drafts with ascending versions, and the number of their bytes. */
+/** Seeds drafts with ascending versions, and the total bytes of their texts. */
 const stored = (texts: Readonly<Record<string, string>>, first = 1_000) =>
   seeds.hash(at.drafts, {
     ...Object.fromEntries(Object.entries(texts).map(([chat, text], n) => [chat, `${first + n} ${text}`])),
     b: Buffer.byteLength(Object.values(texts).join('')),
   });
 const present = (client: Redis) => client.hgetall(at.drafts);
-/** Returns a text for each of `count` chats. Odd chats have no draft. */
+/** Returns texts for `count` chats by chat id. Every second text is empty, so that its chat has no draft. */
 const many = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [n + 10, n % 2 === 0 ? 'x' : '']));
 const later = 9_000_000_000_000;

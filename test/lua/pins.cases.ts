@@ -94,7 +94,7 @@ async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   ]);
 }
 
-/** Refusals and repetitions that are the same in both kinds of chat. */
+/** The refusals and the repeated calls, which are the same in both kinds of chat. */
 function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
   const pin = pinOf(chat);
   const chatOnly = ready.slice(0, -1);

@@ -44,7 +44,7 @@ const react = (
   },
   ...more,
 });
-/** The time of the last seed of a case. */
+/** When the last seed of the current case ran. */
 let began = 0;
 const noteTime = async () => {
   began = Date.now();

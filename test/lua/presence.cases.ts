@@ -43,7 +43,7 @@ const addFigures = (what: string, more: Partial<Case>): Case => ({
   ...{ args: { added: '+calls 3 lag_ms 20' }, answer: ['ok'], changes: ['figures'] },
   ...more,
 });
-/** Returns the figures of the point that the script wrote, without its number. */
+/** Returns the figures of the point that the script wrote, but not the number of the point. */
 async function written(client: Redis, former: string): Promise<string | undefined> {
   const texts = Object.values(await client.hgetall(keys.figures())).map((text) => text.replace(/^\d+ /, ''));
   return texts.find((text) => text !== former);

@@ -1,6 +1,6 @@
 /**
- * Runs every script on a real Redis in cluster mode, for every status that it can return. A refusal changes only
- * tickets.
+ * Runs every script on a real Redis in cluster mode, for every status that it can return. A call that is refused may
+ * change only tickets.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -96,7 +96,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
-/** A script can return a number as a number or as text. The runner accepts both. */
+/** A script may return a number as text. Converts such a text if a number is expected. */
 const readLike = (expected: readonly unknown[]) => (value: unknown, i: number) =>
   typeof expected[i] === 'number' && typeof value === 'string' ? Number(value) : value;
 
@@ -111,7 +111,7 @@ describe.each([...scripts.keys()])('%s', (name) => {
     const answer = await call();
     expect(answer.slice(0, each.answer.length).map(readLike(each.answer))).toEqual(each.answer);
     const declared = answer[0] === 'ok' ? script.ok : script.errors.get(String(answer[0]));
-    // Redis cuts off a null at the end of a reply.
+    // A reply may be shorter than declared, because Redis cuts off a null at its end.
     expect(answer.length - 1).toBeLessThanOrEqual(declared?.length ?? -1);
     const after = await dump(client);
     const differing = changed(before, after);
@@ -151,8 +151,8 @@ describe.each([...scripts.keys()])('%s', (name) => {
 });
 
 /**
- * Returns the keys by kind, with the names of their fields. The name is '' for a key without fields. Leaves out
- * tickets, which belong to no record.
+ * Returns the keys by kind, each with its field names. A key without fields has the field name ''. Leaves out tickets,
+ * which belong to no record.
  */
 function recordsIn(dumped: ReadonlyMap<string, Dumped>): Map<string, string[]> {
   const found = new Map<string, string[]>();

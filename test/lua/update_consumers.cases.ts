@@ -29,7 +29,7 @@ const keeps =
     expect(await left(client)).toEqual(expected);
 const entries = (count: number, chat = (i: number) => `${bot}.${i}`): Seed[] =>
   Array.from({ length: count }, (_, i) => seeds.entry(100 + i, { c: chat(i) }));
-/** A queue with some updates, each of its own chat. */
+/** A queue of `count` updates, each in a separate chat. */
 const many = (count: number): Seed[] => [
   open(),
   seeds.queue({ seq: 99 + count, bytes: 1_000 }),
@@ -392,7 +392,9 @@ const cases: Case[] = [
 ];
 
 const streamed = (last: number, args = {}) => ({ limit: `100 ${last}`, ...args });
-/** Gives update 101 to the consumer `a` by a stream, and then update 100 of a dead consumer. */
+/**
+ * Gives update 101 to the consumer `a` in a stream. After that, `a` gets update 100, which another consumer had before.
+ */
 const overtaken: Seed[] = [
   open(),
   seeds.queue({ seq: 101, bytes: 1_000, poll: `*${Date.now() + 600_000}` }),
@@ -632,7 +634,7 @@ const renewAt = {
   ...{ meta: keys.meta(home), state: keys.queueStateRoot(home), consumers: keys.consumersRoot(home) },
   ...{ consumption: keys.consumptionRoot(home), assigned: keys.assignedRoot(home) },
 };
-/** Renews the lease of the consumer `a`, and expects the wait. */
+/** Makes a case that renews the lease of the consumer `a`. `wait` is the expected answer. */
 const renew = (what: string, given: readonly Seed[], wait: unknown, changes: string[] = []): Case => ({
   ...{ script: 'updates/renew', what, keys: renewAt, args: { waiting: [`${bot}`, 'a', 'mine', '4000'] } },
   ...{ seeds: given, answer: ['ok', [wait]], changes },

@@ -42,7 +42,8 @@ export const webhookReplayCases: readonly Case[] = [
         '0',
         '43',
       ]);
-      // The request id is stored for as long as an idempotency key, because the sweep may repeat the call late.
+      // The request id is stored for as long as an idempotency key, because the sweep may make the call again much
+      // later.
       expect(await client.pttl(request)).toBeGreaterThan(3_600_000);
     },
   }),

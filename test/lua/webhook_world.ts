@@ -45,7 +45,7 @@ export const again = (...wanted: Array<[chat: string, tries: string, ids: string
   );
 export const any = expect.anything();
 export const later = Date.now() + 600_000;
-/** Returns a version that belongs to the previous incarnation. */
+/** The version of a webhook that was set in the previous incarnation. */
 export const formerFence = `${base - 1}`;
 export const mine = (fields = {}) => hooked({ fence, leased: later, ...fields });
 export const field = (client: Redis, name: string) => client.hget(keys.queueState(bot), name);

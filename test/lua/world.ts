@@ -59,10 +59,10 @@ export async function startClusterNode() {
   };
 }
 
-/** This incarnation is high enough for versions above 10^14, which Lua’s `..` would round. */
+/** This incarnation is so high that versions exceed 10^14. Lua’s `..` rounds such numbers. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
-/** Returns the ticket that a script issues for a token that is in Redis. */
+/** Returns the ticket that a script would issue for a token that is in Redis. */
 export const issued = (token: string, under = incarnation): string => `${under} ${token}`;
 export const run = 'run-of-this-redis';
 
@@ -210,7 +210,6 @@ export interface Dumped {
   readonly values: readonly unknown[];
 }
 
-/** Reads all keys of Redis. */
 export async function dump(client: Redis): Promise<Map<string, Dumped>> {
   const names = (await client.keys('*')).sort();
   const kinds = client.pipeline();
@@ -231,7 +230,7 @@ export async function dump(client: Redis): Promise<Map<string, Dumped>> {
   );
 }
 
-/** Returns a text that represents the contents of a key. Equal contents have equal texts. */
+/** Returns a text for the contents of a key. Equal contents have equal texts. */
 const textOf = (dumped: Dumped | undefined): string | undefined =>
   dumped &&
   `${dumped.type} ${dumped.expires} ${JSON.stringify(dumped.values, (_, value) =>
@@ -249,7 +248,10 @@ export function changed(before: Map<string, Dumped>, after: Map<string, Dumped>)
 
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Returns whether a key matches a pattern in the header. A prefix ends where one of the pattern’s parts begins. */
+/**
+ * Returns whether a key matches a pattern in a script’s header. If `prefix` is true, the key is the part of a whole key
+ * before one of the pattern’s placeholders.
+ */
 export function fits(pattern: string, key: string, prefix: boolean): boolean {
   const source = (text: string) =>
     `^${escaped(text).replace('\\{NN\\}', '\\{[^{}]+\\}').replaceAll(/<\w+>/g, '[^{}]+?')}$`;

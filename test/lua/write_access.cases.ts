@@ -47,7 +47,10 @@ const edited = ['7', `${user}`, 'text'];
 const state = `queue_state:${bot}`;
 const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
 
-/** Each way to write to a bot: as a person, and also as the bot if the script serves both. */
+/**
+ * The scripts that write to a bot, with the arguments of a call by a person. If the bot itself can make the call,
+ * `byBot` contains the arguments that differ.
+ */
 const ways = [
   {
     script: 'messages/send_to_bot',
