@@ -1,6 +1,6 @@
 /**
- * Tests account removals that are interrupted. Another process completes the removal, and changes in flight to Postgres
- * are removed too.
+ * Tests account removals that are interrupted. Another process completes the removal. Changes of the account that are
+ * not yet in Postgres are removed too.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
@@ -48,7 +48,7 @@ async function furnish() {
   return { ann, own, chat, group, user };
 }
 
-/** On node `b`, completes the removals that another node postponed. Does not wait until the next attempt is due. */
+/** On node `b`, completes the removals that another node began. Does not wait until the next attempt is due. */
 async function finish(): Promise<void> {
   await b.db.query('update account_removals set next_at = now()');
   for (let step = await b.store.accounts.continueRemoval(); step?.more; )
@@ -69,7 +69,7 @@ test('if a node dies while it removes the messages of an account, another node c
     kind: 'bot_blocked',
   });
   expect(await left()).toBe(1);
-  // The removal was postponed, so that it does not block other removals.
+  // After the failure, the next attempt is due later, so that this removal does not block other removals.
   expect(await b.store.accounts.continueRemoval()).toBe(null);
   await cluster.flush();
   await finish();

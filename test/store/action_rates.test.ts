@@ -3,7 +3,7 @@ import { createActionRates } from '../../src/store/chats/action_rates.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
 import { VirtualTime } from '../support/virtual_time.js';
 
-test('a person can show a burst of actions, and then one action per interval', async () => {
+test('a person can show a burst of chat actions, and then one chat action per interval', async () => {
   const time = new VirtualTime();
   const rates = createActionRates({ time });
   const taken = (person: number, count: number) => {
@@ -24,7 +24,7 @@ test('a person can show a burst of actions, and then one action per interval', a
   expect(taken(1, 100)).toBe(2);
 });
 
-test('a chat can show a burst of actions, and then one action per interval', async () => {
+test('a chat can show a burst of chat actions, and then one chat action per interval', async () => {
   const time = new VirtualTime();
   const rates = createActionRates({ time });
   const shown = (chat: number) =>

@@ -120,8 +120,8 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect([lost.length > 0, own.length > 0]).toEqual([true, true]);
   const begun = performance.now();
   await sayAll('second');
-  // Consumer `lives` gets the updates of its own chats immediately. The consumer polls until it also gets the updates
-  // of the dead consumer.
+  // Consumer `lives` gets the updates of its own chats immediately. It polls until it also gets the updates of the dead
+  // consumer’s chats.
   const got: UpdateEntry[] = [];
   let offset = after(own);
   while (got.length < people.length + lost.length) {
@@ -142,7 +142,7 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect(await pending()).toBe(0);
 });
 
-test('if a consumer returns late, it confirms no updates of chats that have moved', async () => {
+test('an offset from a consumer that returns late confirms no updates of chats that have moved', async () => {
   await say(people[0] as Person, 'once');
   const got = await take(a, 'late', { leaseMs: 200 });
   const [moved] = await waiting(['other']);
@@ -162,7 +162,7 @@ test('a longer lease keeps the chats of a consumer that processes updates', asyn
   expect(await pending()).toBe(0);
 });
 
-test('updates of a lost answer are returned again, even if the consumer sends a later offset', async () => {
+test('updates in a lost answer are returned again, even if the consumer sends a later offset', async () => {
   await say(people[0] as Person, 'early');
   const early = await take(a, 'dies', { leaseMs: 200 });
   await say(people[1] as Person, 'later');
@@ -179,7 +179,7 @@ test('updates of a lost answer are returned again, even if the consumer sends a 
   expect(await pending()).toBe(0);
 });
 
-test('a newer poll of a consumer ends the older poll of that consumer, but no poll of another consumer', async () => {
+test("a newer poll of a consumer ends the consumer's older poll, but no poll of another consumer", async () => {
   const [older, other] = await waiting(['one', 'two']);
   const newer = take(b, 'one', { timeout: 20 });
   expect(await older).toMatchObject({ kind: 'poll_terminated_by_poll' });
@@ -218,7 +218,7 @@ test('a webhook ends the polls of consumers, and later polls get the updates tha
   expect(got.length).toBeLessThanOrEqual(again.length);
 });
 
-test('dropping pending updates drops the updates of all consumers, and waiting polls continue', async () => {
+test('a call that drops pending updates drops the updates of all consumers, and waiting polls continue', async () => {
   await take(a, 'one');
   await take(b, 'two');
   await sayAll('old');

@@ -19,8 +19,8 @@ test('deleting the copies of many records takes time proportional to their numbe
   await copies.forgetMany('bot', ids);
   const { user, system } = process.cpuUsage(began);
   expect(new Set(taken).size).toBe(2 * ids.length);
-  // The deletion takes about 0.1 s. If the list were copied for each record, 4 x 10^9 entries would be copied, which
-  // would take 10 s or more.
+  // The deletion takes about 0.1 s. If each deletion copied the list, 4 x 10^9 entries would be copied, which would
+  // take 10 s or more.
   expect((user + system) / 1e6).toBeLessThan(3);
 });
 

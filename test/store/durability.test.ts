@@ -16,7 +16,7 @@ const run = 'run a';
 
 let time: VirtualTime;
 let durability: Durability;
-/** The result of the next read of the journal. */
+/** What the next read of the journal returns. */
 let journal: { under: string; first: number | null; last: number | null };
 let reads: number;
 let requests: string[];
@@ -77,7 +77,10 @@ function start({ account = 7, under = run, bytes = 10, isGone = false, work = Pr
     );
   return outcome;
 }
-/** Waits for the read and the request of a call. Both are sent after a turn of the event loop. */
+/**
+ * Waits until the call has sent its read of the journal and its request for a flush. Both are sent after a turn of the
+ * event loop.
+ */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await time.advance(0);
 }
@@ -154,7 +157,7 @@ describe('a durable call', () => {
     expect([reads, requests]).toEqual([4, Array(4).fill(String(partition))]);
   });
 
-  test('durable calls of one turn of the event loop share one read and one request for a flush', async () => {
+  test('durable calls in one turn of the event loop share one read of the journal and one request for a flush', async () => {
     const outcomes = Array.from({ length: 12 }, () => start());
     await settled();
     expect([reads, requests.length]).toEqual([1, 1]);

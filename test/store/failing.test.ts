@@ -91,7 +91,7 @@ test('after a webhook is set again, it counts as healthy, even if failures of th
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
   expect(await notices()).toEqual([]);
-  // The hour does not start again when the signing secret is rotated.
+  // A rotation of the signing secret does not restart the hour.
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
   await node.db.query("update webhooks set failing_since = now() - interval '61 minutes' where bot_id = $1", [
     bot.id,
@@ -101,7 +101,7 @@ test('after a webhook is set again, it counts as healthy, even if failures of th
   expect(await notices()).toMatchObject([{ error: 'b' }]);
 });
 
-test('an owner gets no notice of a failing webhook if the bot polls or the webhook was deleted', async () => {
+test('an owner gets no notice of a failing webhook if the bot now polls or the webhook was deleted', async () => {
   await node.store.webhooks.remove(bot.id, false);
   await tried(90, 'a');
   await tried(0, 'a');

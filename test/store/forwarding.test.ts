@@ -47,7 +47,7 @@ beforeEach(async () => {
     await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
-  // The node that sends never forwards updates, as if it died after each message.
+  // This node sends messages but forwards no updates, as if it died after each message.
   writer.hooks.call = (name, run) =>
     name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
 });
@@ -122,7 +122,7 @@ test('if a forwarder pauses while another forwarder empties the outbox, no updat
   await send('4', '5');
   held.open();
   await slow;
-  // The late trim may remove updates 4 and 5 only if the late forwarder has read them.
+  // The late trim may remove updates 4 and 5 only if the process that trims has read them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
@@ -175,7 +175,7 @@ test('a bot whose server is unavailable delays no other bot', async () => {
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // The server is available again. Newer updates must not overtake the updates that must still be forwarded.
+  // The bot's server is available again. Newer updates must not overtake the updates that are not forwarded yet.
   gone = false;
   a.store.forwarder.follow(group.id, { forward: true });
   const received: string[] = [];

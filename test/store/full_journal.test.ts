@@ -96,7 +96,7 @@ test('a journal at its byte limit refuses new messages but accepts deletions', a
   await client.hset(cluster.keys.meta(0), 'hwb', Math.floor((await bytesHeld(client)) / 2));
   const over = messages.removeMany(chat, bot.sender, [first.id]);
   await expect(over).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // After a flush, the journal has room again.
+  // After a flush, the journal accepts new messages again.
   await settle(`${(await entriesOf(client)).at(-1)?.[0]}`);
   await messages.send(chat, bot.sender, text('yes'));
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);

@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test('an edit or a deletion is not applied a second time, even if the call is repeated after an hour', async () => {
+test('a repeated edit or deletion is not applied a second time, even an hour after the first call', async () => {
   const send = await call(one, 'sendMessage', { chat_id: user.id, text: 'a' }, '');
   const { message_id } = JSON.parse(send.body).result;
   for (const [method, params] of [

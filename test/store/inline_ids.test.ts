@@ -1,4 +1,4 @@
-/** Tests the ids by which bots name inline messages. */
+/** Tests inline message ids, by which bots name messages that were sent through them. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSecrets } from '../../src/store/core/secrets.js';

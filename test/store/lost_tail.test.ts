@@ -94,7 +94,7 @@ test('after Redis loses its latest writes, new message ids, update ids and versi
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('if Redis never uses an incarnation that a node has registered, a new chat skips no ids', async () => {
+test('if a node has registered an incarnation but Redis never used it, a new chat skips no ids', async () => {
   await node.written.query('update partitions set incarnation = incarnation + 1');
   const { chat, user } = await makeDirect(node);
   const next = async () => (await node.store.messages.send(chat, user.sender, text('x'))).id;
@@ -141,7 +141,7 @@ test('after Redis loses its latest writes, messages, edits, deletions, pins and 
   await cluster.flush();
   await loseTail();
 
-  // The first access is a read, so no change has raised the incarnation yet.
+  // The first access to the partition is this read, so no change has raised the incarnation yet.
   const shownNow = async () =>
     (await node.store.history.list(chat, 0, 10))?.map(({ record }) => record.content.text ?? 'service');
   expect(await shownNow()).toEqual(['service', 'lost', 'service', 'second, edited', 'first']);
@@ -224,7 +224,7 @@ test('the id of the first post of a partition is not given out again after Redis
   expect(third).toBeGreaterThan(second);
 });
 
-test('in a chat created after a loss of data, no ids are skipped', async () => {
+test('a chat that is created after a loss of data skips no ids', async () => {
   await send('x');
   remember();
   await loseTail();
@@ -235,7 +235,7 @@ test('in a chat created after a loss of data, no ids are skipped', async () => {
   expect(id).toBe(1);
 });
 
-test('a replaced token stays invalid even if Redis restores its record', async () => {
+test('a replaced token stays invalid even if Redis loses the replacement', async () => {
   expect(await node.store.auth.bot(made.bot.token)).toMatchObject({ id: made.bot.id });
   remember();
   const { token } = await node.store.bots.regenerateToken(made.user.id, made.bot.id);
@@ -264,7 +264,7 @@ test('if Redis loses the refresh of a replaced token during a look-up, the look-
   expect(await node.store.auth.bot(former)).toBeNull();
 });
 
-test('a token stays invalid after a person has removed it, even if Redis restores its record', async () => {
+test('a token that its owner has removed stays invalid even if Redis loses the removal', async () => {
   const user = await makeUser(node);
   expect(await node.store.auth.user(user.token)).toMatchObject({ id: user.id });
   remember();
@@ -273,7 +273,7 @@ test('a token stays invalid after a person has removed it, even if Redis restore
   expect(await node.store.auth.user(user.token)).toBeNull();
 });
 
-test('after a loss of data, a member who left does not return', async () => {
+test('if Redis loses the record that a member has left, the member stays out of the chat', async () => {
   const group = await node.store.chats.create('group', 'Talk', made.user.id);
   const bot = await makeBot(node, made.user);
   const person = await makeUser(node);
@@ -346,7 +346,7 @@ test('if the call that opened a queue is repeated after Redis loses the queue, n
   node.hooks.call = async (name, run, partition) => {
     const reply = (await call(name, run, partition)) as { readonly status: string };
     if (name !== 'updates/open_queue' || reply.status !== 'ok' || lost !== undefined) return reply as never;
-    // The reply is lost. Before Redis loses the queue, another node uses the queue.
+    // The caller gets no reply. Another node uses the queue before Redis loses the queue.
     await say(other);
     lost = await firstId(other);
     await loseTail();

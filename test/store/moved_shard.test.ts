@@ -1,6 +1,6 @@
 /**
- * Tests a node whose machine was suspended. The clock of the machine stood still, so the node still trusts an old shard
- * map. The database that a partition has left refuses the statements of this node.
+ * Tests a node whose machine was suspended. Its clock stood still meanwhile, so the node still trusts an outdated shard
+ * map. The database from which a partition has moved refuses this node’s statements about the partition.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-test('a node with an outdated shard map gives out no message id twice', async () => {
+test('a node with an outdated shard map assigns no message id twice', async () => {
   const { bot, chat } = await makeDirect(node);
   const send = async (words: string) => (await node.store.messages.send(chat, bot.sender, text(words))).id;
   const ids = [await send('one'), await send('two')];

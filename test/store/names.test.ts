@@ -1,6 +1,6 @@
 /**
- * Tests names and descriptions of bots under forced orders of events. After a setter has returned, no node shows the
- * old text.
+ * Tests changes of bots’ names and descriptions. The tests force the order of events. After a setter has returned, no
+ * node shows the old text.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -32,7 +32,7 @@ const rename = (node: TestNode, name: string) => node.store.bots.setTexts(bot.id
 const describeAs = (node: TestNode, text: string) =>
   node.store.bots.setTexts(bot.id, { description: { '': text } });
 const nameOn = async (node: TestNode) => (await node.store.bots.profile(bot.id, null))?.n;
-/** Returns the name from the node’s memory, or null if the node must ask Redis. */
+/** Returns the name that the node has cached, or null if the node must ask Redis. */
 const fromMemory = (node: TestNode) => {
   const known = node.store.auth.botById(bot.id);
   if (!(known instanceof Promise)) return known?.name;
@@ -46,7 +46,7 @@ beforeEach(async () => {
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
-  // If a node has known Redis for less than a lease, the node waits for one whole lease.
+  // Until a node has known Redis for one lease, each of its changes takes a whole lease.
   await pass(time, leaseMs, [a, b]);
 });
 afterEach(() => cluster.close());
@@ -125,7 +125,7 @@ describe('Redis has copies of bots', () => {
     },
   );
 
-  test('an older value does not overwrite a newer copy in Redis if the value was read before the change', async () => {
+  test('a value that was read before a change does not overwrite a newer copy in Redis', async () => {
     await describeAs(b, 'first');
     await evict(b, cluster.keys.descriptions(bot.id));
     const late = gate();
@@ -141,7 +141,7 @@ describe('Redis has copies of bots', () => {
     for (const node of [a, b]) expect(await copied(node)).toBe('second');
   });
 
-  test("a change of a bot's name does not change the copy of its descriptions, because this copy has a version of its own", async () => {
+  test("a change of a bot's name does not change the copy of the bot's descriptions, because this copy has a separate version", async () => {
     await describeAs(b, 'first');
     const bytes = () => b.connection.client.getBuffer(cluster.keys.descriptions(bot.id));
     const before = await bytes();

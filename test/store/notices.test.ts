@@ -75,7 +75,7 @@ test('a person who blocked the management bot gets no notice', async () => {
   expect(await told(user)).toEqual([]);
 });
 
-test('an account can be deleted while a notice opens its chat with the management bot', async () => {
+test("an account can be deleted while a notice opens its owner's chat with the management bot", async () => {
   const user = await makeUser(node);
   await node.store.notices.tell(node.db, user.id, removed(7));
   const { sending } = await node.db.transaction(async (sql) => {

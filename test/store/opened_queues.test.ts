@@ -21,7 +21,7 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-test('after Redis loses its last writes, a node cannot open a queue with a webhook that the node read before the loss', async () => {
+test('after Redis loses its last writes, a node cannot open a queue with webhook settings that it read before the loss', async () => {
   const person = await makeUser(a);
   const bot = await makeBot(a, await makeUser(a));
   const chat = directChat(bot.id, person.id);

@@ -1,4 +1,7 @@
-/** Tests owners and allowed writers of bots under forced orders of events. One change wins, and all nodes apply it. */
+/**
+ * Tests concurrent changes of a bot’s owner and of its allowed writers. The tests force the order of events. One change
+ * wins, and all nodes apply it.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
@@ -136,7 +139,7 @@ test('if a process dies right after the commit of a transfer, the sweep of anoth
   // On a busy machine, the lease of a node may have expired. The node may then already refuse the former token.
   b.store.sweep.start();
   await eventually('the former token is dead', async () => !(await accepts(bot.token)).includes(true));
-  // The sweep removes the operation from the outbox after its last write.
+  // When the outbox is empty, the sweep has made all writes of the transfer.
   await eventually('swept', async () => (await a.db.query('select from control_outbox')).length === 0);
   await consistent(ben);
 });
@@ -162,7 +165,7 @@ test('the username of a deleted bot becomes free when its reservation ends', asy
 });
 
 describe('repeated control calls', () => {
-  test('a repeated control call gets the first answer, even if the bot has a new owner by then', async () => {
+  test('if a control call is repeated, it gets the first answer, even if the bot has a new owner by then', async () => {
     const run = (again: boolean) =>
       a.store.under(`t${bot.id}`, again).bots.transfer(owner.id, bot.id, names[ben.id] as string);
     expect(await run(false)).toBe(true);
@@ -171,7 +174,7 @@ describe('repeated control calls', () => {
     expect(await consistent(ben)).toBe(token);
   });
 
-  test('a repeated control call does not show the new owner’s token to the former owner', async () => {
+  test('if a control call is repeated by the former owner, the answer does not show the new owner’s token', async () => {
     const regenerate = (again: boolean) =>
       a.store.under(`r${bot.id}`, again).bots.regenerateToken(owner.id, bot.id);
     const create = (again: boolean) =>
@@ -184,7 +187,7 @@ describe('repeated control calls', () => {
     await expect(create(true)).rejects.toMatchObject({ kind: 'not_bot_owner' });
   });
 
-  test('a repeated deletion of a bot completes the unfinished first deletion', async () => {
+  test('if the first call to delete a bot was not completed, a repeated call completes the deletion', async () => {
     const group = await a.store.chats.create('group', 'g', owner.id);
     await a.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
     a.hooks.call = async (name, run) => {
@@ -280,11 +283,11 @@ describe('the owner controls write access to a bot', () => {
     expect(asked).toEqual([]);
   });
 
-  test('after Redis loses its latest writes, write access is read from Postgres again', async () => {
+  test('if Redis loses its latest writes, write access is read from Postgres again', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, cora);
     await expect(send(a)).rejects.toMatchObject(refused);
-    // Simulates that Redis lost the change, by giving the stored policy a former incarnation.
+    // Simulates that Redis lost the change: gives the stored policy a former incarnation.
     const state = a.keys.queueState(bot.id);
     await a.connection.client.hset(state, { wp: 'all', wi: -1 });
     await expect(send(b)).rejects.toMatchObject(refused);

@@ -38,10 +38,10 @@ const stored = async (node: TestNode) =>
 const place = () => `${made.chat.id}.${made.chat.user}:${sent.id}`;
 const partition = () => first.keys.partitions.of(made.chat.id);
 
-/** Makes a pending edit that is due. No timer applies it. */
+/** Makes an edit pending and immediately due. No timer applies it. */
 async function makePending(): Promise<void> {
   await edit('one');
-  // The second edit counts as made within a second of the first, even on a busy machine.
+  // The second edit counts as made within a second after the first, even on a busy machine.
   await moveLastEdit(first, made.chat, sent.id, Date.now() + 3_600_000);
   expect(await edit('two')).toMatchObject({ isPending: true, record: { content: { text: 'two' } } });
   first.store.pendingEdits.stop();
@@ -71,7 +71,7 @@ test('other members see the stored text until a pending edit is applied, and an 
   expect(Object.keys(await first.connection.client.hgetall(pending)).sort()).toEqual(
     [place(), `owner:${made.user.id}`, 'all'].sort(),
   );
-  // A normal edit is possible after the second has passed.
+  // One second after the last edit, a normal edit is possible.
   const normal = () =>
     first.store.messages.edit(made.chat, made.bot.sender, sent.id, {
       ...{ what: 'text', content: { text: 'three' }, markup: null },

@@ -1,4 +1,7 @@
-/** Tests that a crash between Postgres and Redis leaves no chat of two people open (decision 0083). */
+/**
+ * Tests crashes between a change in Postgres and its copy in Redis. No chat of two people stays open that must be
+ * closed (decision 0083).
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import {

@@ -53,7 +53,7 @@ test('interface §3: an evicted message can be pinned in place of another messag
   await b.store.pins.pin(chat, user.sender, second.id, false);
   await cool(chat);
   expect(await pinnedIn(chat)).toMatchObject({ id: second.id, record: { content: { text: 'second' } } });
-  // The service messages show the pinned message, even though all of these messages are cold.
+  // The service messages show the pinned message, even though none of these messages is in Redis.
   await cool(chat);
   const listed = (await b.store.history.list(chat, 0, 2)) ?? [];
   expect(listed.map(({ reply }) => reply?.record.content.text)).toEqual(['second', 'first']);
@@ -68,7 +68,7 @@ test('interface §3: an evicted message can be pinned in place of another messag
   });
 });
 
-test('an evicted chat is read back with its pin and reply keyboards, even if many messages came after them', async () => {
+test('after an eviction, a chat still has its pin and its reply keyboards, even if many messages came after them', async () => {
   const { chat, bot } = await makeDirect(a);
   const origin = { keyboard: { keyboard: [[{ text: 'Yes' }]], resize_keyboard: true } } as const;
   const shown = await a.store.messages.send(chat, bot.sender, { ...text('ask'), origin });
@@ -156,14 +156,14 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
       'edited_channel_post',
     ]),
   );
-  // The bot gets an update about its own pin, but not about its own edit. There are two updates about promotions,
-  // because the bot was promoted twice.
+  // The bot gets an update about the pin that it made, but not about the edit that it made. It was promoted twice, so
+  // there are two updates about promotions.
   expect(await kinds(editor)).toEqual(['my_chat_member', 'channel_post', 'my_chat_member', 'channel_post']);
   const [service] = (await b.store.history.list(channel, 0, 1)) ?? [];
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and event stream show a reply together with the message that it replies to, even after an eviction', async () => {
+test('behaviour §11: history and event stream show the replied-to message with each reply, even after an eviction', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));

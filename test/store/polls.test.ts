@@ -150,7 +150,7 @@ test("an update that arrives between a poll's first read and its subscription is
   expect(shown(found as never)).toEqual(['meanwhile']);
 });
 
-test('an offset of a poll confirms the updates below this offset', async () => {
+test('the offset of a poll confirms the updates below this offset', async () => {
   for (const value of ['1', '2', '3', '4']) await send(value);
   const [first] = await poll(a, made.bot);
   const id = first?.updateId ?? 0;
@@ -196,7 +196,7 @@ test('an offset of -N takes little time even if fewer than N updates are pending
   const whole = await timed(() => client.eval("return #redis.call('XRANGE', KEYS[1], '-', '+')", 1, queue));
   expect(await timed(() => look('-100000', 1))).toBeLessThan(whole / 5);
   expect(await client.xlen(queue)).toBe(5_000);
-  // Each read removes a limited number of the updates.
+  // Each read removes a limited number of these updates.
   for (let looks = 0; looks < 50; looks++) {
     const taken = await look('-2', 1);
     if (taken.status === 'ok' && !taken.more) break;
@@ -204,7 +204,7 @@ test('an offset of -N takes little time even if fewer than N updates are pending
   expect(await client.xlen(queue)).toBe(2);
 });
 
-test('if a poll keeps only the last update of a long queue, the other updates are removed in several small steps', async () => {
+test('if an offset keeps only the last update of a long queue, the other updates are removed in several small steps', async () => {
   const { client } = a.connection;
   const { id } = made.bot;
   await send('first');
@@ -233,6 +233,6 @@ test('if a poll keeps only the last update of a long queue, the other updates ar
   expect(Math.max(...largest)).toBeLessThanOrEqual(limits.script_entries_max);
   const [[, fields]] = (await client.xrange(key, '-', '+')) as [[string, string[]]];
   const size = fields.reduce((sum, value, i) => sum + (i % 2) * Buffer.byteLength(value), 0);
-  // A record is binary, so a text that is made from it may be longer.
+  // The record is binary, so the text that Lua makes from it may be longer than the record.
   expect(Math.abs(Number(await client.hget(state, 'bytes')) - size)).toBeLessThan(100);
 });

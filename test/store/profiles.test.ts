@@ -1,4 +1,6 @@
-/** Tests that changes of a person's name reach the copies of chats, even after crashes and in many chats. */
+/**
+ * Tests that a change of a person's name reaches the copies of the name in chats, even after crashes and in many chats.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { directChat, sharedChat } from '../../src/store/core/keys.js';
@@ -55,7 +57,7 @@ test('the sweep completes a change whose process died', async () => {
   await node.store.sweep.stop();
 });
 
-test('a call updates a limited number of chats and tells a limited number of people', async () => {
+test('one call updates a limited number of chats and notifies a limited number of people', async () => {
   const most = limits.profile_chats_max;
   await node.db.query(
     `with people as (insert into users (first_name) select 'Peer' from generate_series(1, $2::int) returning id),
@@ -79,7 +81,7 @@ test('a call updates a limited number of chats and tells a limited number of peo
   const before = await node.store.chats.find(sharedChat(oldest[0]?.id ?? 0));
   expect(before?.profile.pair?.[0]).toMatchObject({ n: 'Ann' });
   await node.store.profiles.change(ann.id, { first_name: 'Anna' });
-  // One further call tells the person.
+  // One more call notifies the person whose name changed.
   expect([calls.get('chats/refresh'), calls.get('chats/tell_person')]).toEqual([most, most + 1]);
   expect((await node.store.chats.find(newest))?.profile.pair?.[0]).toMatchObject({ n: 'Anna' });
   calls.clear();
@@ -90,7 +92,7 @@ test('a call updates a limited number of chats and tells a limited number of peo
   expect(calls.size).toBe(0);
 });
 
-test('a change to the same name changes no chat', async () => {
+test('if the new name equals the old name, no chat changes', async () => {
   const bot = await makeBot(node, ben);
   await node.store.chats.openDirect(bot.id, ann.id);
   const version = () => node.db.query('select version from direct_chats where user_id = $1', [ann.id]);

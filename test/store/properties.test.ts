@@ -40,7 +40,7 @@ const media = fc.record({
   unique: words,
   size: fc.integer({ min: 0, max: 2 ** 31 }),
 });
-// Turns -0 into 0, because packing does the same.
+// Turns -0 into 0, because packing also does this.
 const object = fc.record({ type: words, latitude: fc.double({ noNaN: true }).map((n) => n + 0) });
 const content = (kind: number) => {
   if (kind === messageKinds.object) return fc.record({ object });

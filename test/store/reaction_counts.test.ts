@@ -1,6 +1,6 @@
 /**
- * Tests that bots get the reaction counts of a post at most once per second. With any number of nodes that send counts,
- * bots always get the last state.
+ * Tests that bots get the reaction counts of a post at most once per second. However many nodes send counts, the last
+ * counts that bots get are the current counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -119,7 +119,7 @@ test('a bot gets at most one count update per post per second', async () => {
   while (performance.now() - begun < 3_300) {
     await set(++n);
     await tell(n % 2 === 0 ? a : b);
-    // No flusher runs here, so the journal must not fill up.
+    // Nothing empties the journal here, so it must not fill up.
     await sleep(10);
   }
   const during = await countsHeard();
@@ -182,7 +182,7 @@ test('no reaction counts are sent for a deleted post, whether Redis has evicted 
   expect(await countsHeard()).toEqual([]);
 });
 
-test('a reaction in a channel without bots schedules no count updates', async () => {
+test('a reaction in a channel without bots causes no count updates', async () => {
   const lonely = await a.store.chats.create('channel', 'C', owner.id);
   const other = (await a.store.messages.send(lonely, owner.sender, text('post'))).record.post;
   await set(1, '👍', other);

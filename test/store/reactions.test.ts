@@ -96,7 +96,7 @@ longTest('after 500 users toggled one emoji simultaneously, the counts are the s
   expect(cold.reactions[0]?.count).toBe(expected.length);
   expect(cold.reactions[0]?.users.slice(0, 100).length).toBe(limits.reactors_listed_max);
   expect(await a.connection.client.hget(cluster.keys.post(post), 'u')).toBe(String(expected.length));
-  // The user returns when the user’s reactions are only in the row in Postgres.
+  // The earlier reactions of these users are now only in Postgres.
   const [first, second] = users as [User, User];
   expect((await a.store.posts.react(post, first, set('👍'))).reactions[0]?.count).toBe(expected.length);
   expect((await a.store.posts.react(post, first, remove('👍'))).reactions[0]?.count).toBe(

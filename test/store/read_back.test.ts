@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterAll(() => cluster.close());
 
-/** Pauses a node’s next statement that contains `part` after Postgres has answered the statement. */
+/** Holds back the answer of Postgres to the node’s next statement that contains `part`. */
 function holdAnswer(node: TestNode, part: string) {
   const held = gate();
   let done = false;
@@ -110,7 +110,7 @@ test('if a message was sent and evicted during a read-back of its chat, no id is
   ]);
 });
 
-test('a used ticket stays invalid when a call is repeated', async () => {
+test('a used ticket stays invalid when its call is repeated', async () => {
   const { chat, bot, id } = await coldMessage();
   const c = await cluster.node();
   const [first, second] = [gate(), gate()];
@@ -156,7 +156,7 @@ test('if a control record was changed and evicted during a read-back, its old ve
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a delayed refresh does not restore an old value, even after a later refresh and an eviction', async () => {
+test('a refresh that arrives late does not restore an old value, even after a later refresh and an eviction', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();

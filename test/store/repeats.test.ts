@@ -50,7 +50,8 @@ interface Shown {
 let keys = 0;
 
 /**
- * Runs a call whose node dies, then `meanwhile`, then the call again on another node. Returns the result of the repeat.
+ * Makes a call whose node dies, then runs `meanwhile`, then makes the same call on another node. Returns the result of
+ * the second call.
  */
 async function again(
   method: string,
@@ -90,7 +91,7 @@ test('behaviour §5: if a pin had no effect, the repeated call leaves a later pi
   expect([result, await pinned()]).toEqual([true, b]);
 });
 
-test('behaviour §5: if an unpinAll found no pins, its repetition does not remove a later pin', async () => {
+test('behaviour §5: if an unpinAll found no pins, the repeated call does not remove a later pin', async () => {
   const message = await send();
   await one.store.pins.unpinAll(chat, bot.sender);
   const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>
@@ -262,7 +263,7 @@ test('behaviour §4: a repeated leaveChat does not remove a bot that was added a
   const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
   expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
   expect(await member(group, bot)).toBe('member');
-  // A repetition of the call without a change in between also succeeds.
+  // The repeated call also succeeds if nothing changed in between.
   expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
   expect(await member(group, bot)).toBe('left');
 });
@@ -304,7 +305,7 @@ test('behaviour §11: repeated calls create a chat, a bot or a token only once',
   expect([renewed.token, await one.store.bots.token(user.id, created.id)]).toEqual([since, since]);
 });
 
-test('behaviour §2, §4: a repeated setter does not undo a later name or later commands', async () => {
+test('behaviour §2, §4: a repeated call that sets a name or commands does not undo a later change', async () => {
   await again('setMyName', { name: 'first' }, () =>
     one.store.bots.setTexts(bot.id, { name: { '': 'second' } }),
   );
@@ -316,7 +317,7 @@ test('behaviour §2, §4: a repeated setter does not undo a later name or later 
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
 });
 
-test('behaviour §8: a repeated reaction succeeds without reactions in its answer if the post was removed', async () => {
+test('behaviour §8: a repeated reaction succeeds if the post was deleted, and its answer then contains no reactions', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const { post } = sent.record;

@@ -1,6 +1,6 @@
 /**
- * Tests replays of dead letters when the process of a replay dies. Also tests records of delivery attempts while
- * Postgres is unavailable.
+ * Tests replays of dead letters when the process dies meanwhile. Also tests that delivery attempts are recorded although Postgres
+ * was unavailable for a while.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
@@ -58,7 +58,7 @@ test('if a node dies before a replay reaches the queue, the sweep queues the upd
   const { call } = node.hooks;
   node.hooks.call = (name, run) => (name === 'webhooks/replay' ? Promise.reject(new Error('dead')) : run());
   await expect(replays.replay(bot.id, allDead)).rejects.toThrow('dead');
-  // From a row in webhook_replays, nobody can tell whether the node died before or after it queued the updates.
+  // The row in webhook_replays does not say whether the node died before or after it queued the updates.
   node.hooks.call = call;
   expect(await replays.countDead(bot.id)).toBe(0);
   expect(await waiting(bot.id)).toBe(0);
@@ -130,7 +130,7 @@ const answered = (status: number): Outcome => ({
 });
 const facts = { owner: 1, tries: 1, nextAtMs: null, secrets: [] };
 
-test('only the latest successful deliveries are stored, but all successful deliveries are counted', async () => {
+test('only the latest successful deliveries are stored, but every successful delivery is counted', async () => {
   const { bot, deliveries } = await bury('one');
   let away = true;
   const reported: unknown[] = [];
@@ -171,7 +171,7 @@ test('only the latest successful deliveries are stored, but all successful deliv
   );
 });
 
-test('a delivery attempt does not block other attempts if Postgres refuses it', async () => {
+test('a delivery attempt that Postgres refuses does not block other attempts', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];
@@ -240,7 +240,7 @@ test('delivery attempts and dead letters are purged when they exceed their maxim
   expect(await node.store.replays.countDead(bot.id)).toBe(1);
 });
 
-test('a secret in a recorded answer is masked even if the size limit cuts the secret', () => {
+test('a secret in a recorded answer is masked even if the answer is cut off within the secret', () => {
   const secrets = ['https://example.com/hook/abcdefghij?key=1', 's3cret'];
   for (let before = 900; before < 1_030; before++) {
     for (const leak of [

@@ -1,6 +1,6 @@
 /**
- * Tests that messages and files past the age limit are removed exactly once and do not come back, whether hot or cold.
- * Their pins and reactions are removed too. Younger messages and files stay.
+ * Tests that messages and files past the age limit are removed exactly once and do not come back, whether they are in
+ * Redis or only in Postgres. Their pins and reactions are removed too. Younger messages and files stay.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -51,7 +51,7 @@ async function pass(ageMs: number, on: TestNode = node): Promise<number> {
 
 const idsOf = (messages: readonly StoredMessage[] | null) => messages?.map(({ id }) => id);
 
-/** An age that is greater than the age of every message that was sent so far. */
+/** An age limit that every message sent so far exceeds. */
 const any = -1_000;
 
 async function aged() {
@@ -83,7 +83,7 @@ test('history, forwards and pins no longer contain messages past the age limit',
   };
   await look();
   await cluster.flush();
-  // A tombstone stays for the hot time, in case Postgres is restored to an earlier time.
+  // The tombstone stays in Redis for the hot time, because Postgres may be restored to a time before the removal.
   expect(await node.connection.client.pttl(cluster.keys.message(chat, cold))).toBeLessThanOrEqual(hotTtlMs);
   await evict(node, ...chatKeys(cluster.keys, chat, cold, hot, young));
   await look();
@@ -228,8 +228,8 @@ test('old files are removed, except pictures of bots and people, current photos 
   const channel = await node.store.chats.create('channel', 'News', ann.id);
   const post = { content: { text: 'x' }, files: [key(22)] };
   await node.store.scheduledPosts.add(channel, ann.id, post, Math.floor(Date.now() / 1_000) + 3_600);
-  // Every file was recorded at its upload. Three files were recorded but never written: the first and the last by key,
-  // and a young file.
+  // Each upload records its file before it writes the file. Three files were recorded but never written: the files with
+  // the first and the last key, and a young file.
   const [early, late, young] = ['0'.padStart(31, '0'), 'f'.repeat(32), 'e'.repeat(32)];
   for (const each of [...all.map((file) => file.key), early, late, young])
     await noteStored(node.db, ann.id, each, 1, Number.MAX_SAFE_INTEGER);
@@ -237,7 +237,7 @@ test('old files are removed, except pictures of bots and people, current photos 
     young,
   ]);
   const removed: string[] = [];
-  // A bot puts an old file into its set after the batch of the file was checked.
+  // A bot adds an old file to its set after the pass has checked the batch that contains this file.
   const added = { ...sticker, key: key(20) };
   const files = {
     list: async (after: string, limit: number) => all.filter((file) => file.key > after).slice(0, limit),
@@ -259,7 +259,7 @@ test('old files are removed, except pictures of bots and people, current photos 
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });
 
-/** Makes one partition per day for the last ten days, and drops the former partitions with their rows. */
+/** Makes one partition per day for the last ten days, and drops the previous partitions with their rows. */
 async function divide(): Promise<void> {
   for (const name of await spanNames()) await node.written.query(`drop table ${name}`);
   await node.written.query('delete from messages');
@@ -340,7 +340,7 @@ test('a partition of messages is dropped with its pins and posts when its whole 
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The day of `edge` ended less than three days ago, so some messages of this day have not reached the maximum age.
+  // The day of `edge` ended less than three days ago, so its messages can be too young to be removed.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
@@ -404,7 +404,7 @@ test('if another session has locked a partition, the partition is dropped in a l
   await reading;
   const before = await spanNamesOf(chat);
   await rested();
-  // The reader makes the pass wait a second for each of the three oldest partitions.
+  // For each of the three oldest partitions, the pass waits a second for the lock of the reader.
   const passing = pass(7 * day_ms);
   for (let n = 0; n < 20; n++) await send('more');
   await cluster.flush();

@@ -1,6 +1,6 @@
 /**
- * Tests law 7 under forced orders of events. After the call that revoked a token has returned, no node accepts the
- * token.
+ * Tests law 7. The tests force the order of events. After the call that revoked a token has returned, no node accepts
+ * the token.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ let bot: Person;
 
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 const regenerate = (node: TestNode) => node.store.bots.regenerateToken(owner.id, bot.id);
-/** Returns the node’s answer from its memory, or null if the node must ask Redis. */
+/** Returns the answer that the node has cached, or null if the node must ask Redis. */
 const fromMemory = (node: TestNode, token: string) => {
   const answer = node.store.auth.bot(token);
   if (!(answer instanceof Promise)) return answer;
@@ -37,7 +37,7 @@ const fromMemory = (node: TestNode, token: string) => {
   return null;
 };
 
-/** The call first checks whether Redis accepts the revocation, and only then commits the revocation. */
+/** The scripts that a revocation calls before its commit. They check whether Redis accepts the revocation. */
 const beforeCommit = ['auth/pending', 'control/forget'];
 const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
@@ -53,7 +53,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('while Redis is available, every node refuses a revoked token', () => {
-  // If a node has known Redis for less than a lease, the node waits for one whole lease.
+  // Until a node has known Redis for one lease, each of its revocations takes a whole lease.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
   test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {
@@ -70,7 +70,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     expect(took).toBeLessThan(limits.auth_lease_ms / 2);
   });
 
-  test('if a look-up began before a revocation, it does not make the token valid again', async () => {
+  test('a look-up that began before a revocation does not make the token valid again', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = a.store.auth.bot(bot.token);
@@ -111,8 +111,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
       return run();
     };
     await cut.reached;
-    // Simulates that the clock of Redis was set forward by two minutes: moves the ends of all leases back by
-    // two minutes.
+    // Moves the ends of all leases back by two minutes, as if the clock of Redis had been set forward by two minutes.
     const { client } = b.connection;
     for (const [node, entry] of Object.entries(await client.hgetall(a.keys.authNodes()))) {
       const [acked, ends] = entry.split(' ');
@@ -121,7 +120,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     }
     await regenerate(b);
     expect(fromMemory(a, bot.token)).toBeNull();
-    // The node is removed, so that the next revocation does not wait for it.
+    // Waits until the node has been removed from the list, so that the next revocation does not wait for it.
     await eventually('acknowledged', async () => (await client.hlen(a.keys.authNodes())) === 3);
     cut.open();
   });

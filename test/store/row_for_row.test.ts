@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const client = () => nodes[0].connection.client;
 
-/** Evicts a share of the keys that may be evicted: keys that have a time to live at that instant. */
+/** Evicts a share of the keys that currently have a time to live. Only such keys may be evicted. */
 async function evictSome(share: number, next: () => number): Promise<void> {
   const evictOne = "return redis.call('PTTL', KEYS[1]) > 0 and redis.call('DEL', KEYS[1]) or 0";
   for (const kind of ['msg', 'chat', 'post', 'acted', 'member', 'bot', 'user']) {

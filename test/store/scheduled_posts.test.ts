@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-test('the clean-up deletes posts that a node of an earlier version left when it deleted an account', async () => {
+test('the clean-up deletes scheduled posts of a deleted account that a node of an earlier version left', async () => {
   const { store, db } = node;
   const posts = [];
   for (const name of ['Ann', 'Ben']) {

@@ -1,4 +1,7 @@
-/** Tests how many rows the steps of a search read, and when a page ends. The rows and the clock are made up. */
+/**
+ * Tests how many rows each step of a search reads, and when a page of results ends. The database and the clock are
+ * simulated.
+ */
 import { expect, test } from 'vitest';
 import type { Pool } from '../../src/postgres/pool.js';
 import { oneShard } from '../../src/postgres/shards.js';
@@ -8,7 +11,7 @@ import type { StoreContext } from '../../src/store/core/context.js';
 import { makeKeys, sharedChat } from '../../src/store/core/keys.js';
 import { storeLimits as limits } from '../../src/store/limits.js';
 
-/** A search of chats without matches. Each chat has `length` messages, and each step takes `msPerStep`. */
+/** A search without matches. Each chat has `length` messages, and each step takes `msPerStep`. */
 function searchOf(length: number, msPerStep: number) {
   let now = 0;
   const steps: Array<ReadonlyArray<{ readonly chat: number; readonly rows: number }>> = [];
@@ -61,7 +64,7 @@ test('a search of all chats reads whole chats in each step, and ends a page at i
   expect(fast.steps.flat().map(({ chat }) => chat)).toEqual(chats.map(({ id }) => id));
   const slow = searchOf(100, limits.search_steps_ms);
   expect(await slow.search.inChats(chats, ['x'], 0, 20)).toEqual({ messages: [], chats: 2, next: 0 });
-  // A long chat is one step.
+  // The search of a long chat takes one step.
   const long = searchOf(100_000, limits.search_steps_ms);
   expect(await long.search.inChats(chats, ['x'], 0, 20)).toMatchObject({ chats: 1 });
   expect(rowsOf(long.steps)).toEqual([limits.search_rows_per_chat_max]);

@@ -76,17 +76,17 @@ test('a sign-in above the limit ends the session that has been unused for the lo
   const newest = await other.store.sessions.start(id, '');
   expect(await accepts(tokens[7] as string)).toEqual([false, false]);
   for (const each of [token, newest, tokens[8] as string]) expect(await accepts(each)).toEqual([true, true]);
-  // The newest session was never used. Even so, another session ends next.
+  // The session that was unused longest ends, not the newest session, although nobody has used the newest session.
   await other.store.sessions.start(id, '');
   expect(await accepts(newest)).toEqual([true, true]);
   expect(await accepts(tokens.at(-1) as string)).toEqual([false, false]);
   expect(await one.store.sessions.list(id, '')).toHaveLength(limits.user_sessions_max);
-  // Named tokens do not count, and have their own limit.
+  // Named tokens do not count as sessions. They have a separate limit.
   await one.store.users.addToken(id, 'laptop');
   expect(await one.store.users.tokens(id, 0, 100)).toHaveLength(2);
 });
 
-test('a session ends when it has been unused for more than the given number of days, and tokens stay valid', async () => {
+test('a session ends when it has been unused for more than the given number of days, and named tokens stay valid', async () => {
   const { id, token } = await makeUser(one);
   const start = async (daysAgo: number | null) => {
     const made = await one.store.sessions.start(id, '');

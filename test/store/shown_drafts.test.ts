@@ -10,7 +10,10 @@ const draft = (text: string) => (): MessageDraft => ({
   ...{ draft_id: 1, after_message_id: 1, can_stop: false, stopped: false, text },
 });
 
-/** Creates a pace whose client takes a draft when the test calls the function in `taking`. */
+/**
+ * Creates a draft pace with a slow client. The client has read its next draft when the test calls the next function in
+ * `taking`.
+ */
 function paced() {
   const time = new VirtualTime();
   const shown: string[] = [];

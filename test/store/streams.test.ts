@@ -76,7 +76,7 @@ test('a chat has a log of changes only while somebody reads the chat', async () 
   const log = cluster.keys.changes(group);
   const redis = a.connection.client;
   await send('before anyone looks');
-  // The log exists although nobody reads it, because the chat is new and its creator may be about to open a stream.
+  // The log exists although nobody reads it, because the creator of a new chat may open a stream next.
   expect(await redis.xlen(log)).toBe(1);
   await redis.del(log);
   await send('nobody looks');
@@ -120,8 +120,8 @@ test('a removed member gets no later messages, even if the event stream missed t
   await put('kicked');
   await send('secret');
   await eventually(() => expect(owned).toEqual(['for all', 'secret']));
-  // This time is long enough for several reads, but shorter than the interval at which the list of chats is
-  // read again.
+  // The wait is long enough for several reads of the stream, but shorter than the interval at which the stream reads
+  // the list of chats again.
   await pass(time, 2_200, [a]);
   expect(removed).toEqual(['for all']);
 });

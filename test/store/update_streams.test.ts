@@ -166,7 +166,7 @@ test('streams end when their node shuts down, and no new streams start', async (
   expect(a.store.polls.streaming()).toBe(0);
 });
 
-/** Returns the names of the scripts in `updates/` that a node calls from now on. */
+/** From now on, records the names of the scripts in `updates/` that a node calls. Returns this list. */
 function callsOf(node: TestNode): string[] {
   const calls: string[] = [];
   node.hooks.call = (name, run) => {
@@ -243,7 +243,7 @@ test('new updates cause no Redis calls for a stream that waits for confirmations
   for (let n = 1; n <= 100; n++) await say(`${n}`);
   await b.store.polls.confirm(bot.id, (stream.ids[0] ?? 0) + 1);
   await eventually('the second', () => stream.got.length === 2);
-  // The stream checks its queue each second, and once more after the confirmation.
+  // The stream checks its queue each second, and also after the confirmation.
   const checks = 2 + Math.ceil((performance.now() - begunMs) / limits.poll_tick_ms);
   expect(calls.length).toBeLessThanOrEqual(4 * checks);
   stream.disconnect();
@@ -263,7 +263,8 @@ test('an update causes no further check if it arrives while a full stream is bei
     notice();
     return true;
   };
-  // Once a second, the node looks at all polls of the partition. After that, the node checks each poll.
+  // Once a second, the node looks at all polls of the partition (`updates/peek`), and then checks each poll
+  // (`updates/follow`).
   let looks = 0;
   let checks = 0;
   a.hooks.call = async (name, run) => {
@@ -312,7 +313,7 @@ test('if the updates of a stream move to another consumer and back, the stream s
   await stream.over;
 });
 
-test('a resumed stream sends updates that move to its consumer later, even updates up to its Last-Event-ID', async () => {
+test('a resumed stream sends updates of chats that move to its consumer later, even updates up to its Last-Event-ID', async () => {
   for (const value of ['0', '1']) await say(value);
   const consumer = { name: 'other', leaseMs: 60_000 };
   const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };

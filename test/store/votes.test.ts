@@ -84,7 +84,7 @@ test('when a poll of a deleted bot closes later, no queue is created for the bot
   await store.bots.remove(user.id, bot.id);
   const partition = keys.partitions.of(group.id);
   const { client } = connection;
-  // The state of the closed queue expires a day after the deletion.
+  // Simulates a later day, when the state of the closed queue has expired.
   await client.del(keys.queueState(bot.id));
   await expect
     .poll(async () => {

@@ -34,7 +34,10 @@ const keepQueue = { drop: false, mask: null };
 
 let keys = 0;
 
-/** Runs a call whose node dies, then `meanwhile`, then the same call on another node. Returns the second answer. */
+/**
+ * Makes a call whose node dies, then runs `meanwhile`, then makes the same call on another node. Returns the answer to
+ * the second call.
+ */
 async function again(caller: Person, method: string, params: object, meanwhile: () => Promise<unknown>) {
   const key = `again ${++keys}`;
   await dieUnnoted(one, () => call(one, caller, method, params, key));
