@@ -1,6 +1,6 @@
 /**
- * Tests replays of dead letters when the process dies meanwhile. Also tests that delivery attempts are recorded although Postgres
- * was unavailable for a while.
+ * Tests replays of dead letters when the process dies meanwhile. Also tests that delivery attempts are recorded
+ * although Postgres was unavailable for a while.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
