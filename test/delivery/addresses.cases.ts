@@ -89,10 +89,7 @@ export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['2a00:1450::200:5efe:127.0.0.1', 'ISATAP of loopback'],
 ];
 
-/**
- * Addresses next to the ranges above, and ordinary addresses. A guard that refuses every address would fail
- * here.
- */
+/** Addresses just outside the ranges above, and ordinary addresses. The guard must allow all of them. */
 export const permitted: readonly string[] = [
   '1.1.1.1',
   '8.8.8.8',
@@ -134,7 +131,7 @@ export const permitted: readonly string[] = [
   '3fff:1000::1',
 ];
 
-/** Texts that are not plain addresses. */
+/** Texts that are not addresses in plain form. */
 export const notAddresses: readonly string[] = [
   '',
   'localhost',

@@ -36,7 +36,7 @@ function answersOn(node: TestNode): OnAnswer {
   return (bot, delivery, { body }) => run(bot, delivery, body);
 }
 
-test('if an update is delivered again, a call that the first webhook answer requested does not run again', async ({
+test('a call that a webhook answer requested does not run again if the update is delivered again', async ({
   onTestFinished,
 }) => {
   let arrived = 0;
@@ -66,7 +66,7 @@ test('if an update is delivered again, a call that the first webhook answer requ
   await expect.poll(async () => (await queues.info(bot.id)).pending, { timeout: 15_000 }).toBe(0);
   expect(arrived).toBe(2);
   expect(await messages()).toBe('3');
-  // The same answer to another update causes another call.
+  // The receiver gives the same answer to another update, so the call runs again.
   await say(0, 'more');
   await expect.poll(messages).toBe('6');
   expect(await replays.countDead(bot.id)).toBe(0);

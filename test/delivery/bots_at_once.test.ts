@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('when a worker has its maximum number of bots, further bots wait for a free slot', async ({
+test('when a worker serves its maximum number of bots, further bots wait until it has finished one of them', async ({
   onTestFinished,
 }) => {
   const { worker } = await world.worker({ drainsMax: 2 });

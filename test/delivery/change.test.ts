@@ -1,6 +1,6 @@
 /**
- * Tests changes of a webhook while a worker serves its bot. The failures of the former receiver do not affect the new
- * receiver, and dropped updates are not sent.
+ * Tests changes of a webhook while a worker serves its bot. Failures of the previous receiver do not affect the new
+ * receiver, and no dropped update is sent.
  */
 
 import type { ServerResponse } from 'node:http';
@@ -14,10 +14,13 @@ let errors: unknown[];
 /** The number of hints that the worker has received, by bot. */
 const hints = new Map<number, number>();
 const hintsOf = (bot: number) => hints.get(bot) ?? 0;
-/** The bots whose pending updates were dropped, as a step of the worker has reported. */
+/** The bots for which a step of the worker has reported that their pending updates were dropped. */
 const dropped = new Set<number>();
 type Gate = (bot: number) => Promise<void>;
-/** A worker awaits this promise before each step and before it reads settings, so that a test can delay both. */
+/**
+ * The worker awaits the first of these functions before each step, and the second before it reads settings. A test can
+ * make either of them wait.
+ */
 let gates: Record<'step' | 'settings', Gate>;
 const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
@@ -94,7 +97,7 @@ test('failures of the previous receiver do not delay deliveries to the new recei
   await expect.poll(async () => (await queues.info(bot.id)).error?.message).toMatch(/429/);
   await expect.poll(former.refused).toBeGreaterThan(7);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // Requests to the previous receiver can stay open for a while after the change.
+  // Requests to the previous receiver can stay open for a while after the webhook changes.
   await books.tookIn(9);
   former.held[0]?.writeHead(503).end();
   await books.tookIn(10);
@@ -124,7 +127,7 @@ test('drop_pending_updates also removes updates that a worker has already read',
   await say(1, 'new');
   await say(0, 'new');
   expect((await queues.info(bot.id)).pending).toBe(2);
-  // Until a step of the worker returns the change, the worker may still send updates that it has read.
+  // Until one of the worker’s steps reports the change, the worker may still send updates that it has already read.
   await expect.poll(() => dropped.has(bot.id)).toBe(true);
   answer(200);
   await books.tookIn(3);
@@ -134,7 +137,7 @@ test('drop_pending_updates also removes updates that a worker has already read',
 
 const patience = { timeout: 30_000 };
 
-/** Creates a gate that holds one bot. The worker’s other bots go through. */
+/** Creates a gate at which the worker waits for one bot. The worker’s other bots do not wait. */
 function makeGate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -181,7 +184,7 @@ test('updates created after a change of the webhook are never sent with the prev
     }, patience)
     .toBeGreaterThan(unheard);
   gates = { step: step.of(bot.id), settings: settings.of(bot.id) };
-  // A step in flight may still see the change when it reads Redis. After the change, the next step waits at the gate.
+  // A step that has already begun may still read the change from Redis. The next step waits at the gate.
   await expect
     .poll(async () => {
       await say(0, 'before');
@@ -193,7 +196,7 @@ test('updates created after a change of the webhook are never sent with the prev
   step.open();
   await expect.poll(() => settings.waiting, patience).toBe(1);
   const before = hintsOf(bot.id);
-  // After each message, the worker gets a hint and sends all read updates that may be sent.
+  // Each message causes a hint. The worker then sends all updates that it has read and may send.
   for (const person of [1, 0]) await say(person, 'after');
   await expect.poll(() => hintsOf(bot.id), patience).toBeGreaterThan(before + 1);
   settings.open();

@@ -57,7 +57,7 @@ test('a sender opens a limited number of connections per receiver, and other req
 
 const unsent = 'closed: Given up before the request was sent';
 
-test('when a connection becomes free, a waiting request is dropped if it may no longer be sent', async ({
+test('a request that waits for a free connection is not sent if it has become too late meanwhile', async ({
   onTestFinished,
 }) => {
   const { target, receiver, held, order, release } = await holding(onTestFinished);
@@ -75,7 +75,7 @@ test('when a connection becomes free, a waiting request is dropped if it may no 
   expect([receiver.connections(), sender.stats().inFlight]).toEqual([1, 0]);
 });
 
-test('when a new connection is open, the request that waited for it is dropped if it may no longer be sent', async ({
+test('a request that waits for a new connection is not sent if it has become too late meanwhile', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished);
@@ -100,7 +100,7 @@ test('requests that wait for a connection fail at their deadline', async ({ onTe
   expect(sender.stats().inFlight).toBe(0);
 });
 
-test('when a connection fails, a waiting request opens another connection', async ({ onTestFinished }) => {
+test('if a connection fails, the next waiting request opens a new connection', async ({ onTestFinished }) => {
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
   const next = times(2, () => sender.send(target, headers, body));
@@ -114,7 +114,7 @@ test('when a connection fails, a waiting request opens another connection', asyn
   await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
 });
 
-test('at the total limit of connections, the sender closes idle connections and keeps busy connections', async ({
+test('at the limit of all connections, the sender closes idle connections but no busy connections', async ({
   onTestFinished,
 }) => {
   const quiet = await receive(onTestFinished);
@@ -181,13 +181,13 @@ test('requests share a connection only if they have the same host, port and cert
   expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
 });
 
-test('a sender opens a limited number of connections at the same time', async ({ onTestFinished }) => {
+test('a sender opens a limited number of connections simultaneously', async ({ onTestFinished }) => {
   const most = limits.webhook_receiver_dials_max;
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished);
   const sent = times(3 * most, () => sender.send(target, headers, body));
   expect(sender.stats().connections).toBe(most);
-  // As soon as this connection is open, the sender may open the next connection, even if no request has been answered.
+  // When this connection is open, the sender may open the next connection. It need not wait for an answer.
   await expect.poll(() => held.length).toBe(3 * most);
   expect(receiver.connections()).toBe(3 * most);
   while (held.length > 0) release();

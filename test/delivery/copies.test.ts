@@ -36,7 +36,7 @@ async function watchedWorker(world: World) {
     gate: async (_: Step) => {},
     /** The ids of the updates that steps have read. */
     read: new Set<string>(),
-    /** For each queue, the id up to which updates were dropped, as returned by the last step. */
+    /** The id below which the updates of a queue were dropped, as the last step returned it. The key is the queue. */
     dropped: new Map<number, number>(),
     onHint: passAll,
     /**
@@ -90,7 +90,7 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
     await expect.poll(pending).toBe(0);
     return subscribers();
   };
-  // Tries again, because a worker may stop serving a bot before it has subscribed to hints about the bot.
+  // Retries, because a worker may stop serving a bot before it has subscribed to the bot’s hints.
   await expect.poll(warmUp).toBe(1);
   await warmUp();
   return {
@@ -167,7 +167,6 @@ test('updates arrive in order while Redis disconnects the subscriber', async ({ 
   const { users, say, pending, arrivals, took } = await servedBot(world, people, onTestFinished);
   const { client } = world.front.connection;
   for (let n = 0; n < each; n++) {
-    // Disconnects the subscriber, as Redis does with a subscriber that reads too slowly.
     if (n % 10 === 5) await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await Promise.all(users.map((_, person) => say(person, `${n}`)));
   }
@@ -246,7 +245,8 @@ test('if a worker misses the hint that pending updates were dropped, it still de
   const open = await worker.blockSteps();
   onTestFinished(async () => open());
   await say(0, 'old');
-  // The late step of an older call drops the queue without changing the version of the settings.
+  // The last script of an earlier call arrives late. It drops the pending updates, but does not change the version of
+  // the settings.
   const { keys } = world.cluster;
   const { client } = world.front.connection;
   const hook = await client.hget(keys.queueState(bot.id), 'hook');
@@ -266,7 +266,8 @@ test('if a worker misses the hint that pending updates were dropped, it still de
 
 test('hints contain no copies of updates for a bot whose token was revoked', async ({ onTestFinished }) => {
   const { bot, say, texts, took } = await servedBot(world, 1, onTestFinished);
-  // A copy is sent only if the bot is cached and not blocked. The revocation removes the bot from the cache.
+  // A worker sends a copy only if it has the bot in its cache and the bot is not blocked. The revocation removes the
+  // bot from the cache.
   let copies = 0;
   worker.onHint = (hint, pass) => {
     if (hint.copy !== null) copies++;
@@ -284,7 +285,7 @@ test('hints contain no copies of updates for a bot whose token was revoked', asy
   for (const words of ['after', 'later']) await say(0, words);
   await expect.poll(() => copies).toBe(3);
   await sleep(200);
-  // A step that began before the revocation may still read and send updates, so the steps stay blocked until here.
+  // Steps stay blocked until here, because a step that began before the revocation may still read and send updates.
   expect(texts()).toEqual(['before']);
 });
 
@@ -313,7 +314,7 @@ test('after a revocation has blocked a bot, a worker sends none of the updates t
   await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
   answerFirst(200);
   await sleep(200);
-  // Steps were blocked until here, because a step would also notice that the bot is blocked.
+  // Steps stay blocked until here, because a step also reads that the bot is blocked.
   expect(texts()).toEqual(['first']);
 });
 

@@ -70,7 +70,7 @@ test('two workers together never exceed the bot’s max_connections, even when t
   await books.tookIn(30);
   await webhooks.set(bot.id, settingsFor(books, { maxConnections: 5 }), keepQueue);
   await books.tookIn(48);
-  // The receiver answers only after all connections are in use.
+  // The receiver answers only when all allowed connections are in use.
   held = new Promise((resolve) => {
     release = resolve;
   });
@@ -154,7 +154,7 @@ test('a retry is not delayed by deliveries to other chats', async ({ onTestFinis
     await books.tookIn(2 * n);
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
-  // A worker serves a bot for some seconds after the bot's last update. A retry that waited until the worker stops
-  // would take longer than the expected time.
+  // A worker still serves a bot for some seconds after the bot's last update. If the retry had to wait for the end of
+  // this time, it would be too late.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

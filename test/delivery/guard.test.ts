@@ -15,8 +15,8 @@ import { forbidden } from './addresses.cases.js';
 let names: NameServer;
 let listener: Receiver;
 /**
- * The number of connections that a guarded call opened or tried to open. Connections of other test files do not count,
- * because their clients may reconnect in this process.
+ * The number of connections that the guarded calls opened or tried to open. Leaves out connections of other test files,
+ * whose clients may reconnect in this process.
  */
 let made = 0;
 const guarded = new AsyncLocalStorage<true>();
@@ -68,7 +68,7 @@ const refusal = (guard: Guard, url: string) =>
 /** Returns the form of an address in a URL, by the WHATWG standard. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
-test("the test's connection counter counts connections to allowed addresses", async () => {
+test('the connection counter of these tests counts connections to allowed addresses', async () => {
   names.set('open.test', ['127.0.0.1']);
   const outcome = await withSender(guardWith(['127.0.0.0/8']), (sender) =>
     sender.send(receiverOf(`https://open.test:${listener.port}/`), headers, body),
@@ -186,7 +186,7 @@ test('if a name later resolves to a forbidden address, the next connection is re
   expect([made, listener.connections() - before]).toEqual([1, 1]);
 });
 
-test('a request dials exactly the address that was checked, without a second look-up', async () => {
+test('a request connects to exactly the address that was checked, without a second look-up', async () => {
   let turn = 0;
   names.set('flip.test', (type) => {
     if (type === 'A') turn += 1;

@@ -166,7 +166,7 @@ test.each([
   const { time, sent, drain, find } = drainOne();
   await time.advance(0);
   time.freeze(ms);
-  // The reply arrives just before the timers fire.
+  // The reply of Redis arrives just before the timers fire.
   find();
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([]);

@@ -72,7 +72,7 @@ test('a ping is signed like a delivery, is marked as a ping, and contains no upd
   expect([update_id, rest]).toEqual([0, {}]);
   expect(ping).toEqual({ bot_id: bot.id, date: Number(got['webhook-timestamp']) });
   expect(Math.abs(ping.date - now)).toBeLessThan(10);
-  // The result shows each header that was sent, in the same order.
+  // The ping’s result lists the sent headers in the order in which they were sent.
   const { rawHeaders } = request;
   expect(shown.request.body).toBe(sent);
   expect(shown.request.headers.map(({ name }) => name)).toEqual(rawHeaders.filter((_, i) => i % 2 === 0));
@@ -174,7 +174,7 @@ describe('the size of the answer that a ping shows is limited', () => {
       const { answer } = await send(webhook(`https://127.0.0.1:${receiver.port}/${path}`));
       return [answer?.headers.filter(({ name }) => name.startsWith('x-')).length, answer?.omitted_headers];
     };
-    // The receiver itself adds three headers after the other headers.
+    // The receiver’s HTTP server adds three headers after these.
     expect(await sizes('many')).toEqual([50, 23]);
     expect(await sizes('large')).toEqual([4, 3]);
   });
@@ -358,7 +358,7 @@ describe('a refused ping sends nothing', () => {
     const own = pingsFor();
     await expect(own(to, bot, () => Promise.reject(new Error('counted')))).rejects.toThrow('counted');
     expect(receiver.connections()).toBe(0);
-    // A ping that was refused does not count as in flight.
+    // A refused ping does not count as in flight.
     expect((await own(to)).delivered).toBe(true);
   });
 });

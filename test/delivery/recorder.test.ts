@@ -50,7 +50,7 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   return written;
 }
 const pauses = (times: ReadonlyArray<{ at: number }>) =>
-  // When the recorder stops, it writes the remaining attempts.
+  // Leaves out the last write, because the recorder writes the remaining attempts when it stops.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
 test('successful deliveries of a quiet bot are recorded within two seconds and one timer tick', async () => {

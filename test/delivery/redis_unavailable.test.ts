@@ -1,6 +1,6 @@
 /**
- * Tests a worker whose step in Redis fails or is slow. The worker reports the same results later, even if more
- * results have arrived.
+ * Tests a worker whose step in Redis fails or takes long. A later step reports the same results again, even if the
+ * worker has more results by then.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -28,13 +28,13 @@ test('a worker loses no updates if Redis is unavailable while the worker parks u
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // The worker parks updates if more than half of its capacity is taken by updates that wait behind a failed update.
+  // The worker moves updates to the parked set if updates behind a failed update take more than half of its capacity.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;
   node.hooks.call = async (name, run) => {
     // The call that takes the lease also reads a batch of updates. The second step reads another batch, and the third
-    // step parks the updates.
+    // step moves updates to the parked set.
     if (name !== 'webhooks/advance' || ++steps !== 3) return run();
     refuse(500);
     await failed;
@@ -66,7 +66,7 @@ test('if the reply to a step is lost, the queue still counts the bytes of its up
   node.hooks.call = async (name, run) => {
     const reply = await run();
     if (name !== 'webhooks/advance' || lost || (await pending()) !== 1) return reply;
-    // The next step acknowledges the slow update, which is older, and repeats the acknowledgement of the newer update.
+    // The next step acknowledges the slow update, which is older. It also acknowledges the newer update again.
     lost = true;
     accept(200);
     await books.tookIn(2);
@@ -104,7 +104,7 @@ test('a receiver is not marked as gone if it accepts an update while an earlier 
   });
   onTestFinished(() => worker.stop());
   const answers = [410];
-  // The receiver does not answer retries, so the retries change nothing.
+  // The receiver leaves retries without an answer, so retries have no effect.
   const books = await keepBooks(({ text }) =>
     text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
   );

@@ -60,7 +60,7 @@ const routeTo = (to: Books, name: string, more: Partial<RouteAsk> = {}): RouteAs
   ...{ ...settingsFor(to), retry: null, name, mask: null, chats: null, percent: 100 },
   ...{ position: null, drop: false, ...more },
 });
-/** The commands of a route. No live update of these tests has such a command. */
+/** A route with these commands matches no live update of these tests. */
 const none = { names: ['none'], username: 'nobody_bot' };
 const routes = () => world.front.store.webhooks;
 const replays = () => world.front.store.historyReplays;
@@ -69,7 +69,7 @@ const latest = async (bot: number) => (await replays().list(bot))[0];
 const isReplay = ({ headers }: { headers: Record<string, unknown> }) =>
   headers['x-service-replay'] !== undefined;
 
-test('a replay delivers signed and marked updates to a chosen route, and keeps the order within each chat', async ({
+test('a replay delivers signed updates that are marked as replays, to a chosen route and in the order of each chat', async ({
   onTestFinished,
 }) => {
   await startDeliver(onTestFinished);
@@ -100,7 +100,7 @@ test('a replay delivers signed and marked updates to a chosen route, and keeps t
     expect(headers['x-service-signature']).toBe(createHmac('sha256', 'quiet').update(body).digest('hex'));
     expect(headers['webhook-signature']).toMatch(/^v1,/);
   }
-  // Polls still return the updates.
+  // The updates are still in the bot’s queue for polls.
   expect((await world.front.store.queues.info(bot.id)).pending).toBe(60);
   expect(world.front.errors).toEqual([]);
 });
@@ -124,7 +124,7 @@ test('a replay from an id begins with the update of this id, and leaves out kind
   await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
   await replays().start(bot.id, { slot: 2, ...everything });
   await expect.poll(() => latest(bot.id)).toMatchObject({ slot: 2, fed: 0, ended: expect.any(Number) });
-  // No update is newer than this time, which is in the future.
+  // The time is in the future, so every update is older.
   const fromTime = Math.ceil(Date.now() / 1_000) + 60;
   await replays().start(bot.id, { slot: 1, from: 0, fromTime });
   await expect.poll(() => latest(bot.id)).toMatchObject({ fromTime, fed: 0, ended: expect.any(Number) });
@@ -187,7 +187,7 @@ test('a replay goes on after its worker is killed', async ({ onTestFinished }) =
   expect(new Set(later.taken.map(({ updateId }) => updateId)).size).toBe(120);
 });
 
-test('a cancelled replay delivers nothing more, and a bot has one replay at a time', async ({
+test('a cancelled replay delivers no more updates, and a bot has at most one replay at a time', async ({
   onTestFinished,
 }) => {
   let refused = true;
@@ -212,7 +212,7 @@ test('a cancelled replay delivers nothing more, and a bot has one replay at a ti
   expect(await replays().cancel(bot.id, id)).toMatchObject({ id, cancelled: true });
   await expect(replays().cancel(bot.id, id + 1_000)).rejects.toThrow('replay not found');
   refused = false;
-  // The next replay of the bot starts from the beginning, and gets each update once.
+  // The bot’s next replay starts at the beginning, and delivers each update once.
   await replays().start(bot.id, { slot: 1, ...everything });
   await later.tookIn(40);
   expect(later.taken.length).toBe(40);
@@ -265,7 +265,7 @@ test('a replay ends when its route is deleted', async ({ onTestFinished }) => {
   await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
 });
 
-test('all kept updates are replayed, are not kept a second time, and are deleted with the person and the bot', async ({
+test('all kept updates are replayed, are not kept a second time, and are deleted with their person or bot', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker({
@@ -303,7 +303,7 @@ test('all kept updates are replayed, are not kept a second time, and are deleted
   const [owner, other] = users.map(({ id }) => id) as [number, number];
   const { accounts } = world.front.store;
   await accounts.end(other);
-  // The last step waits until all earlier changes are in Postgres.
+  // The last step of the account removal waits until all earlier changes are in Postgres.
   await expect
     .poll(async () => {
       await world.cluster.flush();

@@ -116,7 +116,7 @@ test('a route with a failing receiver does not delay other routes, and later del
   for (const id of [first, second]) expect(textsAt(broken, id)).toEqual(['0', '1', '2', '3', '4']);
 });
 
-test('after the URL of a route changes, only the new receiver gets updates, even updates that were already pending', async ({
+test('after the URL of a route changes, only the new receiver gets updates, including updates that were already pending', async ({
   onTestFinished,
 }) => {
   await startWorker(onTestFinished);
@@ -186,8 +186,8 @@ test('after a worker is killed, another worker delivers the updates of the kille
   for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
   await expect.poll(() => one.open + two.open).toBeGreaterThan(2);
   await killed.kill();
-  // Lets the receivers answer only now. If the receivers had answered the killed worker, its updates would arrive
-  // twice.
+  // Until here, the receivers had not answered. Otherwise the updates that the killed worker had sent would not be sent
+  // again.
   slow = false;
   await startWorker(onTestFinished);
   await expect
@@ -227,7 +227,7 @@ test('a deleted bot loses its routes', async ({ onTestFinished }) => {
   expect(await pending(bot.id, 1)).toBe(0);
 });
 
-/** Makes the pending updates of a queue older than the age limit of deliveries. */
+/** Backdates the pending updates of a queue, so that they exceed the age limit of deliveries. */
 async function dayPasses(queue: number): Promise<void> {
   const { client } = world.front.connection;
   const key = world.cluster.keys.queue(queue);
@@ -239,7 +239,7 @@ async function dayPasses(queue: number): Promise<void> {
   }
 }
 
-/** Deletes the keys in Redis of a bot with one route. */
+/** Deletes the Redis keys of a bot that has one route. */
 async function forget(bot: number): Promise<void> {
   const { client } = world.front.connection;
   const { keys } = world.cluster;
@@ -328,7 +328,7 @@ test('a deleted bot sends no further requests to the receivers of its routes', a
   await routes().setRoute(bot.id, routeTo(slow, 'all', { maxConnections: 1 }));
   await Promise.all(users.map((_, person) => say(person, 'a')));
   await expect.poll(() => slow.arrivals.length).toBe(1);
-  // Waits, because a worker subscribes to the hints about a queue only a while after it began to serve the queue.
+  // Waits, because a worker subscribes to a queue's hints some time after it began to serve the queue.
   const channel = world.cluster.keys.botChannel(queueId(bot.id, 1));
   const subscribers = async () =>
     Number(((await world.front.connection.client.call('PUBSUB', 'SHARDNUMSUB', channel)) as unknown[])[1]);
@@ -437,7 +437,7 @@ test('a route is removed after its receiver has answered 410 for 23 hours, and t
   const { bot, users, say } = await makeChats(world.front, 1);
   await routes().setRoute(bot.id, routeTo(gone, 'gone'));
   await routes().setRoute(bot.id, routeTo(main, 'fine'));
-  // The webhook is set after the routes. This must not keep the failing route.
+  // The webhook is set after the routes. Even so, the failing route must be removed.
   await routes().set(bot.id, settingsFor(main), keepQueue);
   await say(0, 'a');
   const { client } = world.front.connection;
@@ -472,7 +472,7 @@ test('after the signing secret is replaced, the requests to a route are signed w
   expect(signatures()).toEqual([1, 2]);
 });
 
-test('if a worker missed the hint about a new URL, it still sends later updates only to the new receiver', async ({
+test('if a worker missed the hint about the new URL of a route, it still sends later updates only to the new receiver', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker();
@@ -515,7 +515,7 @@ test('if an update of a deleted route is replayed, a newer route in the same slo
     await routes().setRoute(bot.id, routeTo(next, 'passing'));
     await routes().removeRoute(bot.id, 'passing', false);
   }
-  // The slots are not reused within the time by which clocks may differ.
+  // No slot is reused within the time by which clocks may differ.
   const clock = vi.spyOn(systemTime, 'now').mockImplementation(() => Date.now() + 120_000);
   await routes().setRoute(bot.id, routeTo(next, 'next'));
   clock.mockRestore();

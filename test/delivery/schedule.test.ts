@@ -47,7 +47,7 @@ test.each([
   },
 );
 
-test('a retry policy changes the maximum age of updates, but not the maximum age of inline queries', () => {
+test('a retry policy changes the maximum age of most updates, but not of inline queries', () => {
   const policy = { first_delay: 5, factor: 3, max_age: 60 };
   expect([ageMaxOf('message', policy), ageMaxOf('inline_query', policy)]).toEqual([60_000, 30_000]);
 });
@@ -99,7 +99,7 @@ describe('Retry-After', () => {
   ])('Retry-After %j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
 });
 
-describe('the last retry happens at the maximum age of an update', () => {
+describe('the last retry of an update is made when the update reaches its maximum age', () => {
   const age = limits.webhook_retry_age_ms_max;
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);

@@ -128,7 +128,7 @@ describe('an answer that is too long is cut off', () => {
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, truncated: true });
     expect(outcome.kind === 'answered' && outcome.body.length).toBe(64 * 1024);
     await expect.poll(() => receiver.open()).toBe(0);
-    // The receiver could write only the 64 KiB that are read, and what fits into the buffers of both kernels.
+    // The receiver could write the 64 KiB that the sender read, and as many bytes as the kernels of both sides buffer.
     expect(written?.bytesWritten).toBeLessThan(32 * 1024 * 1024);
   });
 
@@ -176,7 +176,7 @@ describe('an answer that is too long is cut off', () => {
 });
 
 describe.concurrent('one deadline covers all phases of a request', () => {
-  // On a busy machine, a TLS handshake may take more than a second.
+  // On a busy machine, the TLS handshake may take more than a second.
   const bounded = { deadlineMs: 4_000, connectMs: 3_000 };
   const within = async (promise: Promise<unknown>) => {
     const began = performance.now();

@@ -15,7 +15,10 @@ const host = 'receiver.test';
 const shown = makeCertificate({ names: [host], addresses: ['127.0.0.1'] });
 const untrusted = makeCertificate({ names: [host], addresses: ['127.0.0.1'], freshKey: true });
 
-/** Starts a receiver that closes each connection after its answer. `resumed` has an entry for each handshake. */
+/**
+ * Starts a receiver that closes each connection after one answer. `resumed` says for each handshake whether it resumed
+ * a TLS session.
+ */
 async function closing(
   onTestFinished: OnFinished,
   version: 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3',
@@ -72,7 +75,7 @@ test('a webhook with another uploaded certificate does not resume the TLS sessio
   expect(resumed).not.toContain(true);
 });
 
-test('a TLS session is resumed only on a connection to the address with which the session began', async ({
+test('a TLS session is resumed only on connections to the address that the session was created with', async ({
   onTestFinished,
 }) => {
   const { resumed, port } = await closing(onTestFinished, 'TLSv1.3', '0.0.0.0');

@@ -1,4 +1,4 @@
-/** Tests that the queues of one owner do not use up a worker. */
+/** Tests that one owner's queues do not use all slots of a worker. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DrainContext } from '../../src/delivery/context.js';
 import { Drain } from '../../src/delivery/drain.js';

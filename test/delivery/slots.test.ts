@@ -4,7 +4,7 @@ import { createSlots, type Slots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-/** Takes slots for a queue as long as the queue may have more, up to `most`. Returns how many slots the queue got. */
+/** Takes up to `most` slots for a queue, until the queue may have no more. Returns how many slots the queue got. */
 function takeAll(slots: Slots, owner: number, most = 100): number {
   let own = 0;
   while (own < most && slots.take(owner, own, nobody)) own++;
@@ -79,19 +79,19 @@ test('owners take turns, and the queues of an owner are notified in order of arr
   expect(woken).toEqual(['a', 'd', 'b']);
 });
 
-test('a freed slot skips waiting queues that may not take the slot, and goes to a later queue of the same owner', () => {
+test('a freed slot goes to the first queue of the owner that may take it, past queues that may not', () => {
   const slots = createSlots(16);
   const held = Array.from({ length: 5 }, () => takeAll(slots, 1));
   expect(held).toEqual([3, 2, 1, 1, 1]);
   const woken: number[] = [];
   for (const [queue, own] of [...held, 0].entries())
     slots.take(1, own, () => slots.take(1, own, nobody) && woken.push(queue));
-  // The receivers of the other queues never answer, so no further slot is freed.
+  // The receivers of the earlier queues never answer, so these queues free no further slot.
   slots.give(1);
   expect(woken).toEqual([5]);
 });
 
-test('the bytes that an owner fetches count twice against the room of that owner, and once against the room of other owners', () => {
+test('bytes that an owner fetches reduce the room of this owner twice, and the room of other owners once', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
   expect([held.room(1), held.room(2)]).toEqual([400, 700]);

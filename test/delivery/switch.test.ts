@@ -67,7 +67,7 @@ test('while a bot switches between polling and webhook under load, each update a
     let next = 0;
     for (let n = 0; n < 6; n++) {
       const found = await poll(front, bot, next);
-      // The next poll returned updates only after the updates that the worker delivered were acknowledged.
+      // The poll returned updates only when the worker's deliveries had been acknowledged.
       collect();
       for (const { updateId, message } of found) {
         got.push(`${message.chat.user} ${message.record.content.text}`);
@@ -98,7 +98,7 @@ test('drop_pending_updates removes all pending updates, but no later updates', a
   expect((await front.store.queues.info(bot.id)).pending).toBe(0);
   await say(0, 'new');
   await books.tookIn(1);
-  // Parked updates of failed chats are dropped too, and do not delay later updates.
+  // The parked updates of failed chats are dropped too, so they do not delay later updates.
   await Promise.all(users.map((_, person) => say(person, 'old')));
   await expect.poll(() => books.arrivals.length).toBeGreaterThan(6);
   await webhooks.set(bot.id, settingsFor(books), { drop: true, mask: null });
@@ -118,8 +118,8 @@ test('after a webhook is deleted, polls get all updates that the receiver has no
   await Promise.all(users.map((_, person) => say(person, 'a')));
   await expect.poll(() => books.open).toBe(3);
   await front.store.webhooks.remove(bot.id, false);
-  // The open requests may still be acknowledged. If a poll returned the updates of these requests now, the bot could
-  // get them twice.
+  // Requests are still open, and the receiver may accept them. If a poll returned their updates now, the bot could get
+  // the updates twice.
   expect(await poll(front, bot)).toEqual([]);
   await expect.poll(async () => shown(await poll(front, bot))).toEqual(['a', 'a', 'a']);
   await expect.poll(() => books.open).toBe(0);
@@ -222,7 +222,7 @@ test('an update that is not delivered for 24 hours becomes a dead letter with a 
   const { client } = front.connection;
   const [[id, fields]] = (await client.xrange(keys.queue(bot.id), '-', '+')) as [[string, string[]]];
   expect(fields[2]).toBe('t');
-  // Stores the same update with a creation time one day earlier.
+  // Replaces the update in the queue with a copy that was created one day earlier.
   const raw = (await client.xrangeBuffer(keys.queue(bot.id), '-', '+')) as unknown as [[Buffer, Buffer[]]];
   const old = [...raw[0][1]];
   old[3] = Buffer.from(`${Date.now() - 24 * 3_600_000 - 1_000}`);
@@ -245,7 +245,7 @@ test('an update over the size limit becomes a dead letter with a reason', async 
   const { front } = world;
   const { bot, say } = await makeChats(front, 1);
   await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // Lowers the limit for the test, because no message can be this large (test/api/webhooks.test.ts).
+  // Lowers the size limit, because no message reaches the real limit (test/api/webhooks.test.ts).
   const bound = limits.webhook_body_bytes_max;
   const lowered = (bytes: number) => Object.assign(limits, { webhook_body_bytes_max: bytes });
   onTestFinished(() => void lowered(bound));

@@ -172,7 +172,7 @@ test('two bots with one URL and different certificates share no connection', asy
   expect([receiver.requests(), receiver.connections()]).toEqual([2, 3]);
 });
 
-/** Delivers in a separate process. Node reads its list of certificate authorities only at its start. */
+/** Delivers in a separate process, because Node reads its certificate authorities only at its start. */
 async function deliverTrusting(extra: string, url: string, anchor: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-trust-'));
   const file = join(folder, 'extra.pem');

@@ -12,8 +12,8 @@ test('an update is delivered before the next sweep if it arrives while its worke
   onTestFinished,
 }) => {
   const { node } = await world.worker();
-  // The receiver answers only after the check has stopped waiting. From that time until the drain ends, wake-ups are
-  // not remembered.
+  // The receiver answers only after `check` has stopped waiting for the drain. From that time until the drain ends,
+  // wake-ups are not remembered.
   const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -23,7 +23,7 @@ test('an update is delivered before the next sweep if it arrives while its worke
     const result = await run();
     if (name === 'webhooks/advance' && (result as { left?: boolean }).left) {
       left();
-      // The wake-up arrives before the answer.
+      // The wake-up arrives before the worker gets the answer of the script.
       await sleep(150);
     }
     return result;
@@ -42,8 +42,7 @@ test('an update is delivered before the next sweep if it arrives while its worke
     took.push(performance.now() - began);
     await sleep(400);
   }
-  // A bot is not woken twice within this time. If the wake-up were lost, the update would therefore arrive only after
-  // this time.
+  // Within this time, a bot is woken only once. A lost wake-up would therefore delay the update for longer.
   expect(Math.min(...took)).toBeLessThan(700);
 });
 
@@ -64,6 +63,6 @@ test('the next update of a bot needs no wake-up if the bot was just served', asy
   }
   // On a busy machine, some drains end before the next update.
   expect(fences.size).toBeLessThan(10);
-  // When no more updates arrive, the drain ends. Another worker may then serve the bot.
+  // Without more updates, the drain ends. After that, another worker may serve the bot.
   await expect.poll(() => worker.stats().drains).toBe(0);
 });

@@ -28,7 +28,7 @@ test('the updates of a killed worker are delivered by another worker, in order',
     expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
 });
 
-test('after another worker has taken an expired lease, the previous worker can change nothing', async ({
+test('after another worker has taken over an expired lease, the previous worker changes nothing', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();
@@ -90,8 +90,8 @@ test('updates arrive within three seconds even if the wake queue loses all its k
     if (keys.length > 0) await client.del(...keys);
   };
   const late: number[] = [];
-  // A worker needs no wake-up for a bot that it has just served, because it gets hints about this bot. Each round
-  // therefore uses a new bot.
+  // A worker gets hints about a bot that it has just served, and needs no wake-up for this bot. Each round therefore
+  // uses a new bot.
   for (let n = 0; n < 8; n++) {
     const { bot, say } = await makeChats(world.front, 1);
     await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);

@@ -68,7 +68,7 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
       taken.push(arrival);
       seen.add(arrival.updateId);
     }
-    // The sender may send the next request as soon as it has read this answer.
+    // The sender may send its next request before the receiver continues here.
     leave();
     response.writeHead(status).end();
   });
@@ -94,9 +94,9 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 }
 
 /**
- * An answer function that refuses the first attempt of every tenth update of a chat, and the second attempt of every
- * fiftieth update. The text of an update is a number. Random failures would sometimes refuse one update so often that
- * its delivery takes too long.
+ * Returns a function that answers for a receiver. It refuses the first attempt of every tenth update of a chat, and the
+ * second attempt of every fiftieth update. The text of an update is a number. Random failures would sometimes refuse
+ * one update so often that its delivery takes too long.
  */
 export function refuseSome(): Answer {
   const attempts = new Map<string, number>();
@@ -111,12 +111,12 @@ export function refuseSome(): Answer {
 
 export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
-  /** A node whose changes wake workers, like the changes of a front. */
+  /** A node like a front: its changes wake the workers. */
   readonly front: TestNode;
   worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
     readonly node: TestNode;
     readonly worker: DeliveryWorker;
-    /** Stops the worker like a killed process, without notifying anybody. */
+    /** Stops the worker as if its process were killed: it releases no lease and writes nothing. */
     kill(): Promise<void>;
   }>;
   close(): Promise<void>;
