@@ -1,4 +1,4 @@
-/** Tests that a front still serves other accounts while one account attacks it in every possible way simultaneously. */
+/** Tests that a front still serves other accounts while one account attacks the front in many ways simultaneously. */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -16,14 +16,12 @@ const callEveryMs = 10;
 /** The first calls are slower, because both sides compile code. */
 const warmUpCalls = 200;
 /**
- * The maximum p99 of a front under attack is `timesMax` times the p99 of a bare server on the same core, plus `msMax`.
+ * The p99 of a front under attack may be at most `timesMax` times the p99 of a bare server on the same core, plus
+ * `msMax`. The bare server answers every request immediately.
  */
 const timesMax = 3;
 const msMax = 10;
-/**
- * The maximum number of measurements under attack. One measurement is not enough, because a busy machine may be slow
- * during a measurement.
- */
+/** The attack is measured at most this many times, because a busy machine may be slow during a single measurement. */
 const triesMax = 3;
 /** The maximum memory that one account may use in Redis: the queue of a bot and a day’s answers. */
 const redisBytesMax = 256 * 1024 * 1024;
@@ -146,7 +144,7 @@ const usedBytes = async () => {
 };
 
 test(
-  'R25: if one account attacks a front in every way at the same time, the bots of other accounts keep working',
+  'R25: while one account attacks a front in every way at the same time, the bots of other accounts keep working',
   async () => {
     const [evil, good] = [await service.newUser('evil'), await service.newUser('good')];
     const [own, other] = [await service.newBot(evil, 'evil'), await service.newBot(good, 'good')];
@@ -166,8 +164,8 @@ test(
       for (const url of [`${service.fronts[0].url}/bot${other.token}/getMe`, bareUrl]) await timeOf(url);
     const idle = await timesOf(other, attackMs / 3);
 
-    // Attacks the other front first. This measures how much the load on the machine and on Redis slows a front that is
-    // not attacked.
+    // Attacks the other front first. This shows how much the load on the machine and on Redis slows the tested front
+    // while nobody attacks it.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

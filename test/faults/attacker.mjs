@@ -1,7 +1,7 @@
 /**
- * Attacks a front in every way that one account can. Runs in a separate process, so the load does not slow the clock
- * of the test. Runs for `ms` with a number of in-flight calls of each kind, and reports the statuses that it received,
- * by kind of call.
+ * Attacks a front in every way that one account can. Runs in a separate process, so that its load does not delay the
+ * measurements of the test. Runs for `ms` with a number of in-flight calls of each kind, and reports the statuses that
+ * it received, by kind of call.
  */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';

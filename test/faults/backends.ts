@@ -81,7 +81,7 @@ export async function ownPostgres(dir = memoryFolder()): Promise<Restartable> {
 
 export interface LosingProxy {
   readonly url: string;
-  /** The share of script calls for which the proxy cuts the connection instead of returning the reply. */
+  /** The share of script calls to Redis for which the proxy cuts the connection instead of returning the reply. */
   chance: number;
   readonly cuts: number;
   close(): Promise<void>;
@@ -138,14 +138,17 @@ export async function losingProxy(target: string): Promise<LosingProxy> {
 }
 
 export interface HoldingProxy {
-  /** The given URL with the port of the proxy. */
+  /** The address of the target, with the port of the proxy. */
   readonly url: string;
   /**
    * Resolves when the front has sent the next command that contains all of these texts. Until `release`, the proxy
    * holds back the reply to this command and all later data.
    */
   holdAfter(...texts: readonly string[]): Promise<void>;
-  /** Sends the data that was held back. Drops messages of subscriptions, because such messages may get lost. */
+  /**
+   * Sends the data that was held back. Discards held messages of subscriptions, because Redis does not guarantee their
+   * delivery.
+   */
   release(): void;
   close(): Promise<void>;
 }

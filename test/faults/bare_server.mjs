@@ -1,6 +1,6 @@
 /**
- * Answers every request immediately with a few bytes. The latency of this server is caused only by the machine: by the
- * network, the client, and the wait for a core.
+ * Answers every request immediately with a few bytes. Its latency shows how slow the machine itself is: the network,
+ * the client, and the wait for a core.
  */
 import { createServer } from 'node:http';
 

@@ -33,7 +33,10 @@ import { eventually } from './world.js';
 const tick_ms = 60;
 /** How long a client pauses after a call without an answer. The pause keeps the number of unknown outcomes low. */
 const rest_ms = 200;
-/** The clocks of Redis and of the test differ in rate, and Redis counts whole ms. */
+/**
+ * The tolerance for the interval between edits. The clocks of Redis and of the test run at slightly different rates,
+ * and Redis counts whole ms.
+ */
 const clock_tolerance_ms = 10;
 /** How long to wait until enough calls have been answered, or until a last call has been answered. */
 const answered_ms_max = 60_000;
@@ -41,11 +44,11 @@ const answered_ms_max = 60_000;
 /** Makes one recorded call of one client. Returns false if the outcome is unknown. */
 type Client = () => Promise<boolean>;
 
-/** Clients of one object. */
+/** The clients that change one object. */
 interface Subject {
   readonly key: string;
   readonly clients: readonly Client[];
-  /** Makes the last calls, which read the final state. Each last call must be answered. */
+  /** The last calls, which read the final state. Each of them must get an answer. */
   readonly finish: readonly Client[];
   check(history: History): Verdict;
 }
@@ -420,7 +423,7 @@ async function updatesOf(service: Service, next: () => number) {
   };
   const poll = async (timeout: number): Promise<boolean> => {
     const call = service.bot(bot, 'getUpdates', { offset, timeout }, polls.length % service.fronts.length);
-    // A poll that was cut may still be running. A newer poll ends the earlier poll with 409.
+    // A poll whose connection was cut may still be running. A newer poll ends the earlier poll with 409.
     const list = await outcomeOf(call, (answer) => (answer.status === 409 ? null : resultIn(answer)));
     if (!list) return false;
     const updates = list.map(({ update_id, message }: Answer['body']) => ({
@@ -431,11 +434,11 @@ async function updatesOf(service: Service, next: () => number) {
     }));
     polls.push({ offset, updates });
     for (const { text } of updates) received.add(text);
-    // Sometimes polls for the same updates a second time.
+    // Does not always confirm the updates. The next poll then gets them a second time.
     if (updates.length > 0 && next() < 0.8) offset = updates.at(-1).id + 1;
     return true;
   };
-  // Confirms the updates about the two starts.
+  // Confirms the updates about the two people who started the bot.
   await eventually('the bot has no updates', async () => {
     const list = await resultOf(service.bot(bot, 'getUpdates', { offset }));
     if (list.length > 0) offset = list.at(-1).update_id + 1;
@@ -463,7 +466,7 @@ async function updatesOf(service: Service, next: () => number) {
   };
 }
 
-/** Makes a call at each tick until stopped. */
+/** Makes calls at regular intervals until stopped. */
 async function keepCalling(client: Client, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await sleep(tick_ms - (performance.now() % tick_ms));
@@ -473,17 +476,17 @@ async function keepCalling(client: Client, signal: AbortSignal): Promise<void> {
 
 export interface RoundOptions {
   readonly seed: number;
-  /** The minimum number of answered calls on each object. */
+  /** The number of calls on each object that must be answered before the round ends. */
   readonly answered: number;
   /** Causes the faults during the round. The round lasts at least until the returned promise resolves. */
   readonly disturb?: () => Promise<void>;
   /** How long in ms the last updates may take to arrive. Default 20,000. */
   readonly arrivalMsMax?: number;
-  /** The number of times that Redis was restarted. */
+  /** How many times Redis is restarted in the round. */
   readonly restarts?: number;
 }
 
-/** Creates new objects, lets clients call while the service is disturbed, and checks the recorded calls. */
+/** Creates new objects, lets clients change them while `disturb` causes faults, and checks the recorded calls. */
 export async function playRound(service: Service, options: RoundOptions): Promise<Findings> {
   const history = new History();
   const next = numbersFrom(options.seed);

@@ -46,7 +46,7 @@ test.each([
     await service.openChat(owner, bot);
     const { secret } = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/secret`));
     const shown: Shown[] = [];
-    /** The answers from the receiver, in order, for each text. When no answer is left, the receiver answers 200. */
+    /** The answers that the receiver gives to each text, in order. When no answer is left, the receiver answers 200. */
     const refusals = new Map<string, Array<() => Record<string, string>>>();
     receiver = await startReceiver(certificate, (request, response, body) => {
       const { text } = JSON.parse(body.toString()).message;
@@ -59,7 +59,7 @@ test.each([
       }
       shown.push({ text, atMs: performance.now(), verified });
       const refusal = refusals.get(text)?.shift();
-      // If there is no Date header, a Retry-After is measured from the time at which the sender got the answer.
+      // Sends no Date header. The sender then measures a Retry-After date from the time at which it got the answer.
       response.sendDate = false;
       response.writeHead(refusal ? 503 : 200, refusal?.()).end();
     });

@@ -30,7 +30,7 @@ const keys = makeKeys(64);
  */
 const recoverMsMax = 10_000;
 
-/** Returns everything in a node’s append-only file, including data that the node has lost in the meantime. */
+/** Returns everything in a node’s append-only file, including data that the node has since lost. */
 function writtenBy({ dir }: ClusterNode): string {
   const folder = join(dir, 'appendonlydir');
   return readdirSync(folder)
@@ -53,7 +53,7 @@ test(
     const world = await createWorld(made);
     const slotOf = (chat: string) =>
       keys.partitions.slots[keys.partitions.of(Number(chat.split('.')[0]))] as number;
-    // The slot of one bot. The test kills the master of this slot, which also has other data.
+    // The slot of one bot. The test kills the master of this slot. This master has other slots too.
     const lost = slotOf(String(world.bots[0]?.id));
     world.poll((round) => round % 2);
     const ended = new AbortController();
@@ -104,7 +104,7 @@ test(
     await loading;
     const verdict = await world.settled();
     const written = promoted.map(writtenBy);
-    // For each fault, records whether the write reached the replica before the takeover or was lost with the master.
+    // Finds the messages that are lost although the replica had received them before the takeover.
     const kept = verdict.texts.filter((text) => written.some((each) => holds(each, text)));
     const logs = made.fronts.map((front) => front.log()).join('') + made.deliver.log() + made.flush.log();
     const { lost: gone, doubled, reordered, invented, reused } = verdict;
@@ -154,7 +154,8 @@ test(
       count: Number.POSITIVE_INFINITY,
       front: (lane, tries) => (lane + tries) % 2,
       signal: ended.signal,
-      // A call waits for a limited time while its slot moves, so slots must stay small enough for a busy machine.
+      // Calls wait only for a limited time while their slot moves. The slots must stay small enough for a busy machine
+      // to move them in this time.
       restMs: 20,
       onAcknowledged: () => acknowledged++,
       onRefusal: (status) => {

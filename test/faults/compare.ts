@@ -88,7 +88,7 @@ function differenceOf(row: MessageRow, record: Buffer | null): string | null {
   return deleted || record.equals(row.record as Buffer) ? null : 'has other bytes';
 }
 
-/** Compares both stores as they are. The service must be idle, and all its entities must be hot. */
+/** Compares both stores without changing them. The service must be idle, and all its entities must be in Redis. */
 export const compareStores = (service: Stores): Promise<Comparison> =>
   withMasters(service, (masters) => withPostgres(service, (client) => compare(masters, client)));
 

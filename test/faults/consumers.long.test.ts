@@ -19,8 +19,8 @@ test.each([
 ])(
   'R28: killing %s of one bot loses no update, keeps the order, and moves their chats within 5 s',
   async (of, more) => {
-    // A chat that moved must not lose its new poller within the measured time. People must not send faster than a busy
-    // machine processes updates. Otherwise pollers lose their leases.
+    // After a chat has moved, its new poller must keep it during the measured time. People must send no faster than a
+    // busy machine processes updates, because otherwise pollers lose their leases.
     const usual = {
       pollers: 8,
       kills: long ? 20 : 3,

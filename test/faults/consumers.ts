@@ -1,7 +1,7 @@
 /**
  * Runs one bot with several pollers or streams that share its queue. Kills pollers and fronts while people write to the
- * bot. Keeps only counters, so the number of updates is not limited. The text of a message consists of its number in
- * the chat and the time at which it was sent.
+ * bot. Keeps only counters, so that the memory of the test does not limit the number of updates. The text of a message
+ * consists of its number in the chat and the time at which it was sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -11,13 +11,19 @@ export interface Amounts {
   readonly kills: number;
   /** The minimum number of updates. The load continues until all kills have happened. */
   readonly updates: number;
-  /** How many unprocessed updates a person may have. Default 500. The queue of the bot is limited. */
+  /**
+   * How many unprocessed updates a person may have. Default 500. There is a maximum, because the queue of the bot is
+   * limited.
+   */
   readonly ahead?: number;
   /** The minimum time between two kills, in ms. */
   readonly gapMs: number;
-  /** Which pollers use a stream. `alone` means one stream without a consumer name. Absent if all of them poll. */
+  /**
+   * Which pollers use a stream. `alone` means a single stream without a consumer name. If absent, all pollers call
+   * getUpdates.
+   */
   readonly streams?: 'half' | 'all' | 'alone';
-  /** Further faults, which begin with the load. The load continues until they have happened. */
+  /** Causes further faults, from the beginning of the load. The load continues until the returned promise resolves. */
   readonly faults?: (sharing: Faults) => Promise<void>;
 }
 
@@ -41,7 +47,7 @@ export interface SharingVerdict {
   readonly updates: number;
   readonly kills: number;
   readonly lost: number;
-  /** The updates that a poller got although an earlier update of the same chat had not been processed. */
+  /** The number of updates that a poller got too early: an earlier update of the same chat had not been processed. */
   readonly early: number;
   readonly again: number;
   readonly pollers: number;
@@ -50,13 +56,14 @@ export interface SharingVerdict {
    * them.
    */
   readonly longestMs: number;
-  /** The longest pause of a chat. In a pause, the chat has unprocessed updates but none of them is processed. */
+  /**
+   * The longest pause of a chat. During a pause, the chat has unprocessed updates, and no poller processes any of them.
+   */
   readonly longestPauseMs: number;
-  /** The longest of these pauses that ended within 10 s after a kill. */
+  /** The longest pause of a chat that ended within 10 s after a kill. */
   readonly longestPauseAfterKillMs: number;
 }
 
-/** Each chat gets a random poller. With 20 chats per poller, only 4 of 10^9 runs have a poller without a chat. */
 const chatsPerPoller = 20;
 
 /** A process of the bot. When the process is killed, it loses its offset and the answers in flight. */
@@ -119,7 +126,10 @@ class Poller {
     for (const update of result ?? []) await this.#take(update);
   }
 
-  /** Reads a stream until its connection ends. Resumes after the last update. Confirms updates on the other front. */
+  /**
+   * Reads a stream until its connection ends. The next connection resumes after the last update. Confirms updates on
+   * the other front.
+   */
   async #stream(round: number): Promise<void> {
     const { signal } = this.#ended;
     const headers = { ...this.#headers, 'Last-Event-ID': `${this.#offset - 1}` };
@@ -158,7 +168,10 @@ class Poller {
     return this.finished;
   }
 
-  /** Kills the process after its next update, so that another poller must get this update again. */
+  /**
+   * Kills the process after its next update and before the confirmation, so that another poller must get this update
+   * again.
+   */
   killUnconfirmed(): Promise<void> {
     this.#endsUnconfirmed = true;
     return this.finished;
@@ -215,8 +228,8 @@ class Sharing {
   }
 
   /**
-   * Sends `updates` updates, and then more until `ended`. Repeats each call until it is acknowledged. Each person has
-   * at most `ahead` unprocessed updates.
+   * Sends at least `updates` updates, and continues until `ended`. Repeats each call until it is acknowledged. Each
+   * person has at most `ahead` unprocessed updates.
    */
   async load(updates: number, ahead: number, ended: AbortSignal): Promise<void> {
     let left = updates;

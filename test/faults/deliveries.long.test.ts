@@ -58,11 +58,11 @@ async function pushTo(world: World, answerMs: number) {
     );
   await world.push(({ id }) => settings(books.get(id) as Books));
   return {
-    /** The longest time in ms in which a bot got no delivery, over all bots. */
+    /** For each bot, takes the longest time without a delivery. Returns the longest of these times in ms. */
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     open: () => [...books.values()].map(({ open }) => open),
-    /** Makes the receivers hold their answers until the returned function is called. */
+    /** Makes the receivers delay their answers until the returned function is called. */
     hold(): () => void {
       let release = () => {};
       held = new Promise((resolve) => {
@@ -74,12 +74,12 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** The maximum delivery time of updates that were sent while no worker was running. */
+/** How long updates that were sent while no worker was running may take to arrive, in ms. */
 const settleMs = amount(60_000, 600_000);
 
 /**
- * The maximum number of unrecorded deliveries of a killed worker: one open delivery and one answered delivery, for each
- * of four chats of three bots.
+ * The maximum number of deliveries that a killed worker has not recorded: for each of four chats of three bots, one
+ * open delivery and one answered delivery.
  */
 const sentUnrecorded = 3 * 4 * 2;
 
@@ -109,8 +109,8 @@ test(
       release();
       const killed = performance.now();
       await worker.start();
-      // Ignores the first second, in which updates may have been in flight. The short form does not wait here. For a
-      // while, the bots of both workers therefore get no updates.
+      // Ignores the first second after the restart, because deliveries may still have been in flight. The short form
+      // does not wait here, so all bots get no updates for a while.
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
@@ -127,7 +127,7 @@ test(
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.redelivered).toBeGreaterThan(0);
     expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUnrecorded);
-    // In the short form, a second kill may end the takeover of a bot before its first delivery.
+    // In the short form, a second worker may be killed before its first delivery for a bot that it has taken over.
     expect(longestQuiet()).toBeLessThan(long ? 10_000 : 20_000);
   },
   patienceMs,
@@ -147,8 +147,8 @@ test(
       front: (lane, tries) => (lane + tries) % 2,
     });
     await world.warmedUp();
-    // The first worker has all bots, and keeps them when the second worker starts. When the first worker is frozen, the
-    // second worker takes over. After that, the second worker is frozen.
+    // The first worker has all bots, and keeps them when the second worker starts. When the first worker freezes, the
+    // second worker takes over. After that, the second worker freezes too.
     await second.start();
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {
@@ -183,7 +183,7 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-/** A receiver that counts how many requests are open at a time while it answers none of them. */
+/** A receiver that can hold back all its answers. Meanwhile, it counts how many requests are open at a time. */
 async function countingReceiver() {
   let held = Promise.resolve();
   const books = await keepBooks(() => held.then(() => 200));
@@ -212,7 +212,7 @@ async function floodedWithLimits(onTestFinished: (end: () => Promise<void>) => v
   const flood = async () => {
     for (let n = 0; saying; n++) {
       await Promise.all(people.map((user, i) => say(user, bot, `${n}`, i % 2)));
-      // The load keeps some updates pending, but no more than can be pushed in the end.
+      // Keeps enough updates pending, but no more than the workers can push before the end of the test.
       while (saying && n * peopleCount - books.taken.length > 4 * peopleCount) await sleep(20);
     }
   };
@@ -222,12 +222,12 @@ async function floodedWithLimits(onTestFinished: (end: () => Promise<void>) => v
     books.mostOpen = 0;
     await setTo(max);
     flooding ??= flood();
-    // A worker reads the new limit when it renews its lease. Requests that are already open may end first.
+    // A worker reads a changed max_connections when it renews its lease. Requests that are already open may end first.
     await sleep(limits.webhook_renew_ms + 500);
     expect(books.mostOpen, `when max_connections changed from ${last} to ${max}`).toBeLessThanOrEqual(
       Math.max(last, max),
     );
-    // On a busy machine, a worker may read the new limit later.
+    // On a busy machine, a worker may read the changed limit later.
     await eventually(
       `${max} requests are open`,
       async () => {
@@ -244,7 +244,7 @@ async function floodedWithLimits(onTestFinished: (end: () => Promise<void>) => v
 }
 
 test(
-  'two workers together never exceed max_connections, even after this limit was changed',
+  'two workers together never exceed max_connections, even if this limit changes',
   ({ onTestFinished }) => floodedWithLimits(onTestFinished),
   patienceMs,
 );

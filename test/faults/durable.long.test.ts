@@ -1,7 +1,7 @@
 /**
  * Tests durable calls with a Redis that loses its latest changes or all its data, again and again under load. No
- * acknowledged message may be missing. The test repeats the same losses without durable calls, to show that it can
- * detect missing messages.
+ * acknowledged message may be missing. A second test has the same losses without durable calls, and must find missing
+ * messages.
  */
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,15 +21,15 @@ afterEach(async () => {
 
 const folderOf = ({ dir }: Restartable) => join(dir, 'redis', 'appendonlydir');
 
-/** Returns the append-only file of Redis. Redis replaces this file only when it has grown to 64 MB. */
+/** Returns the append-only file of Redis. Redis would replace this file only after it has grown to 64 MB. */
 function changesOf(redis: Restartable): string {
   const [name] = readdirSync(folderOf(redis)).filter((each) => each.endsWith('.incr.aof'));
   return join(folderOf(redis), name as string);
 }
 
 /**
- * Every fifth loss removes all data. The other losses remove the changes of this many ms, as in a failover to a late
- * replica.
+ * Every fifth time, Redis loses all data. The other times, Redis loses the changes of about this many ms, as in a
+ * failover to a replica that is behind.
  */
 const total_loss_every = 5;
 const tail_ms = 300;
@@ -50,9 +50,9 @@ interface LossOptions {
 }
 
 /**
- * Runs a load while Redis loses data. Returns how many acknowledged messages there are, and how many are missing. With
- * `unflushed`, some messages are acknowledged but not flushed before each loss. This is possible only with calls that
- * are not durable.
+ * Runs a load while Redis loses data. Returns how many messages were acknowledged, and how many of them are missing.
+ * With `unflushed`, messages are acknowledged while the flusher is paused. They are lost, so this is possible only if
+ * calls are not durable.
  */
 async function missingAfter(
   losses: number,
@@ -120,7 +120,7 @@ test.each(['always', 'everysec'] as const)(
 );
 
 test(
-  'if calls are not durable, acknowledged messages are lost when Redis loses its data',
+  'messages that are not sent durably can be lost although they were acknowledged',
   async () => {
     expect((await missingAfter(4, {}, { unflushed: true })).missing).toBeGreaterThan(0);
   },

@@ -1,6 +1,6 @@
 /**
- * Promotes a replica that lacks the last writes. Meanwhile, a worker, a forwarder and a poller continue. No surviving
- * update is skipped.
+ * Promotes a replica that lacks the last writes, while a worker, a forwarder and a poller keep running. No update that
+ * the replica has is skipped.
  */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -63,7 +63,7 @@ const taken = (chat: number) =>
   new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
 
 test(
-  'R21: a webhook worker skips no update that survived a failover of Redis',
+  'R21: a webhook worker skips no update that a failover of Redis left in the queue',
   async () => {
     const { front } = world;
     const { bot, users, say } = await makeChats(front, 3);
@@ -81,13 +81,13 @@ test(
     await say(1, 'before');
     await eventually('delivered', () => taken(failing).has('before'));
 
-    // Two updates survive: one is open at the receiver, and the other is pending behind this update. The lease survives
-    // too.
+    // The replica has two updates: one whose request is open at the receiver, and one that waits behind it. The replica
+    // also has the lease.
     await say(1, 'first');
     await say(1, 'second');
     await eventually('open', () => firsts(failing).includes('first'));
     await disconnectReplica();
-    // The lost writes parked both updates and moved the cursor beyond them.
+    // The replica lacks the writes that follow. They park both updates and move the cursor beyond them.
     status = 500;
     opened.open();
     await say(2, 'lost');
@@ -145,7 +145,7 @@ test(
 
     const trimming = gate();
     front.hooks.call = async (name, run) => {
-      // The message survives in the outbox. Its entry in the queue is lost.
+      // The replica has the message in its outbox, but not in the bot's queue.
       if (name === 'updates/accept_forwarded') await disconnectReplica();
       if (name === 'updates/trim_outbox') await trimming.wait();
       return run();

@@ -1,6 +1,6 @@
 /**
- * Promotes a standby while the former primary is still running. A node that is connected to the former primary must not
- * change anything there.
+ * Promotes a standby while the former primary is still running. Nodes that are still connected to the former primary
+ * must not change anything there.
  */
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
@@ -71,7 +71,7 @@ test(
     await begin();
     await load(100);
     await drained(service);
-    // From here on, the transaction of any process would be lost. The second front keeps its connections.
+    // From now on, the former primary would lose any transaction. The second front keeps its connections to it.
     most.point(closedPort);
     service.fronts[1]?.pause();
     await pair.caughtUp();

@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await redis.config('SET', 'maxmemory', '0');
-  // Waits, because fronts notice only within a second that memory is free again.
+  // Waits, because a front needs up to a second to notice that memory is free again.
   await expect.poll(async () => (await startedBot('roomy').catch(() => null)) !== null, patient).toBe(true);
 });
 afterAll(async () => {
@@ -124,7 +124,7 @@ test('while Redis is full, pending updates reach a healthy receiver', async () =
   }
 });
 
-test('while Redis is full, polls, confirmations, deletions and unpins succeed', async () => {
+test('while Redis is full, polls, confirmations of updates, deletions and unpins succeed', async () => {
   const { bot, sent } = await startedBot('polled');
   const more = await resultOf(send(bot, 'one more'));
   await resultOf(service.bot(bot, 'pinChatMessage', { chat_id: ann.id, message_id: sent }));
@@ -169,8 +169,8 @@ test('while Redis is full, calls that store more data are refused', async () => 
     expect(await service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).toMatchObject({ status: 200 });
   };
   await read();
-  // While Redis is full, reads do not cache control records, and the cached chat gets a short expiry. Each process
-  // detects on its own that Redis is full.
+  // While Redis is full, reads cache no control records, and cache a chat only for a short time. Each process detects
+  // on its own that Redis is full.
   const readCold = async () => {
     await redis.del(...copies);
     await read();

@@ -1,6 +1,6 @@
 /**
- * Checks the recorded calls of concurrent clients while fronts, Redis and connections fail. After that, tests that the
- * checker finds defects that were planted in a build.
+ * Checks the recorded calls of concurrent clients while fronts, Redis and connections fail. Also plants defects in the
+ * built program, and tests that the checker finds them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -147,7 +147,7 @@ test(
 
 interface Late {
   readonly service: Service;
-  /** A front that reaches Redis through a proxy. With the proxy, a test can delay replies. */
+  /** A front that reaches Redis through a proxy, so that a test can delay the replies of Redis. */
   readonly front: Front;
   readonly proxy: HoldingProxy;
 }
@@ -163,14 +163,14 @@ async function startLate(extraEnv: Record<string, string>): Promise<Late> {
   const front = await createFront(service.env, { REDIS_URL: proxy.url });
   undo.push(() => front.stop());
   await front.start();
-  // If a front replaces a token before this time, the front waits for a whole lease.
+  // Until a front has known Redis for one lease, each replacement of a token takes a whole lease.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   return { service, front, proxy };
 }
 
 /**
- * Replaces a token while the reply to a renewal of a front’s lease is on its way. Uses the old token at that front
- * after the reply has arrived.
+ * Replaces a token while the reply to a front’s lease renewal is held back. Uses the old token at that front after the
+ * reply has arrived.
  */
 async function replaceDuringRenewal({ service, front, proxy }: Late) {
   const history = new History();
@@ -207,7 +207,7 @@ async function replaceDuringRenewal({ service, front, proxy }: Late) {
 }
 
 test(
-  'if the reply to a lease renewal is late, the front does not accept the old token for longer',
+  'if the reply to a lease renewal arrives late, the front does not accept the old token for longer',
   async () => {
     const late = await startLate({});
     for (let round = 0; round < 3; round++) {
@@ -221,8 +221,8 @@ test(
 );
 
 /**
- * The planted defects, by the object whose history shows them. `dist/main` means all parts of the program that roles
- * run.
+ * The planted defects, by the kind of object whose history shows them. `dist/main` stands for all parts of the program
+ * that roles run.
  */
 const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [
   ['tokens of a bot', 'dist/main', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
@@ -232,7 +232,7 @@ const mutations: ReadonlyArray<readonly [object: string, file: string, from: Reg
   ['edits of a message', 'lua/lib/edit.lua', /< LIMITS\.edit_interval_ms_min/, '< 300'],
   ['updates', 'lua/updates/poll.lua', /\('\(%\.0f-0'\):format\(n\)/, "('(%.0f-0'):format(n + 1)"],
 ];
-/** On a slow machine, a front would otherwise stop waiting for a delayed reply. */
+/** If a slow machine delays a reply, a front would otherwise give up waiting for it. */
 const patience = ['dist/main', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'] as const;
 
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
@@ -254,7 +254,7 @@ test(
         ...mutations.map(([, file, { source }, to]) => [file, source, to]),
       ]),
     });
-    // Both kinds of chats share the script that unpins.
+    // The same script unpins in both kinds of chats.
     const keys = [...mutations.map(([key]) => key), 'pin of a direct chat'];
     const found = new Set<string>();
     const roundsMax = 8;

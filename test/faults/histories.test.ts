@@ -1,4 +1,4 @@
-/** Tests the recorded calls of concurrent clients of two fronts. The long form is `histories.long.test.ts`. */
+/** Checks the recorded calls of concurrent clients of two fronts. `histories.long.test.ts` also causes faults. */
 import { expect, test } from 'vitest';
 import type { Service } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';

@@ -35,8 +35,8 @@ interface TimeMachine {
 }
 
 /**
- * Copies the data folder while the server is stopped, and restores it later. The timeline and the system identifier
- * stay the same.
+ * Copies the data folder while the server is stopped. `goBack` restores this copy, with the same timeline and system
+ * identifier.
  */
 async function copied(): Promise<TimeMachine> {
   const address = await openAddress();
@@ -73,8 +73,8 @@ const others =
   "select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
 
 /**
- * Starts a standby that replays changes up to `mark`, or with `follows` all changes. Then promotes the standby, which
- * starts another timeline.
+ * Starts a standby that replays all changes if `follows` is true, or only the changes before `mark`. Then promotes the
+ * standby, which starts a new timeline.
  */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();
@@ -237,7 +237,7 @@ async function goBackUnderLoad(): Promise<void> {
   await machine.mark();
   await serving();
 
-  // Postgres loses all changes from here on.
+  // The later restore removes all changes from here on.
   await load(100);
   const renewed = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
   await resultOf(service.app(person, 'DELETE', '/api/me/tokens', { name: 'lost phone' }));
@@ -277,7 +277,7 @@ async function goBackUnderLoad(): Promise<void> {
 
   await load(100);
   await rewritten();
-  // A bot whose webhook was lost can poll.
+  // The webhook of this bot was lost, so the bot can poll.
   const poll = async () => (await service.bot(hooked, 'getUpdates')).body;
   await expect.poll(poll, { timeout: 60_000 }).toMatchObject({ ok: true });
   await drained(service);

@@ -1,17 +1,17 @@
 /**
- * Receivers that misbehave, in a separate process so that their load does not slow the clock of the test. The path
- * selects the behaviour: /hang, /drip, /flood, /bomb, /redirect. Requests that follow the redirect are counted under
- * `target`.
+ * Receivers that misbehave, in a separate process so that their load does not delay the measurements of the test. The
+ * path selects the behaviour: /hang, /drip, /flood, /bomb, /redirect. Requests that follow the redirect are counted
+ * under `target`.
  */
 import { createServer } from 'node:https';
 import { gzipSync } from 'node:zlib';
 
 const gigabyte = 2 ** 30;
 const chunk = Buffer.alloc(65_536, ' ');
-/** Members of a gzip file. Together they expand to a gigabyte. */
+/** The members of a gzip file, which expand to a gigabyte. */
 const bomb = Buffer.concat(Array(16).fill(gzipSync(Buffer.alloc(gigabyte / 16))));
 /**
- * For each kind: the number of requests, the longest time for which a request was open (in ms), and the most bytes that
+ * For each path: the number of requests, the longest time for which a request was open (in ms), and the most bytes that
  * were written for one request.
  */
 const counts = {};

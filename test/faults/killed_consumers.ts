@@ -5,8 +5,8 @@ import { type Service, startService } from '../support/service.js';
 import { type Amounts, share } from './consumers.js';
 
 /**
- * Adds a test for each row. A row says which processes are killed, and how the test differs from a test with four
- * pollers.
+ * Adds a test for each row: the name of the killed processes, and the options in which the test differs from the test
+ * with four pollers.
  */
 export function testKills(rows: ReadonlyArray<readonly [killed: string, more: Partial<Amounts>]>): void {
   let service: Service | undefined;

@@ -17,7 +17,7 @@ afterAll(() => service?.stop());
 const callers = 32;
 
 /**
- * Clients that keep their connections. The clients switch to the other front when an answer announces that the first
+ * Clients that keep their connections open. A client moves to the other front when an answer announces that the first
  * front is closing.
  */
 function load(signal: AbortSignal) {
@@ -41,7 +41,7 @@ function load(signal: AbortSignal) {
         } catch (error) {
           const { code, message } = error as NodeJS.ErrnoException;
           closes = true;
-          // The front was down and refused the connection, so no request was lost.
+          // The front was down and refused the connection, so it had no request that could be lost.
           if (code !== 'ECONNREFUSED') failures.push(`${code}: ${message}`);
           else await sleep(20);
         }

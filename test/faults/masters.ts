@@ -26,7 +26,10 @@ export async function masterOf(all: readonly ClusterNode[], slot: number): Promi
   return found as ClusterNode;
 }
 
-/** Waits until the replica of a master has all changes that the master has now. The master must have one replica. */
+/**
+ * Waits until the replica of a master has received all present changes of the master. The master must have exactly one
+ * replica.
+ */
 export async function replicated({ client }: ClusterNode): Promise<void> {
   const offsets = async () => {
     const info = await client.info('replication');

@@ -69,7 +69,7 @@ async function send(bot: TestBot, text: string): Promise<number> {
   return status;
 }
 
-/** Every bot sends repeatedly until the load is stopped. Resolves with the statuses other than 200. */
+/** Every bot sends messages until the load is stopped. Resolves with every status other than 200. */
 function load(name: string): () => Promise<number[]> {
   const failed: number[] = [];
   let going = true;
@@ -189,7 +189,7 @@ test('if a partition cannot be moved, the command reports the reason and changes
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
   await nothingLeft();
   expect(await rows(urls[0], 'select max(shard) as shard from shard_map')).toEqual([{ shard: 2 }]);
-  // Does what the error message advises.
+  // Changes wal_level and restarts the server, as the error message advises.
   await rows(urls[1], "alter system set wal_level = 'logical'");
   await server.stop();
   await server.start();
@@ -201,7 +201,7 @@ test('while a partition moves under load, no call fails', async () => {
   expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
   for (let i = 0; i < 30; i++) expect(await send(bot, `m before ${i}`)).toBe(200);
   await drained();
-  // Inserts rows in the form that deliveries write.
+  // Inserts rows of the same form as the rows that deliveries write.
   await rows(
     from,
     `insert into dead_updates (bot_id, update_id, version, record) values (${bot.id}, 1, 1, 'x');
@@ -246,8 +246,8 @@ const shardNow = async (partition: number): Promise<number> =>
     ?.shard ?? 0;
 
 /**
- * Starts a move that is blocked in a step. Sends the command a signal when it has reached this step. `during` runs
- * while the move is blocked.
+ * Starts a move that is blocked in the given step. When the command has reached this step, sends it the given signal.
+ * `during` runs while the move is blocked.
  */
 async function signalledAt(
   step: string,
@@ -258,7 +258,7 @@ async function signalledAt(
 ): Promise<ChildProcess> {
   const client = new pg.Client(urls[0]);
   await client.connect();
-  // Takes a lock that a command needs when it leaves the step.
+  // The command needs this lock before it can leave the step.
   await client.query('select pg_advisory_lock(1)');
   await client.query(`
     create function hold_step() returns trigger language plpgsql as $$ begin
@@ -290,13 +290,14 @@ async function signalledAt(
 }
 
 /**
- * Starts a move, and kills the command when it has reached a step. The next command can continue the move immediately.
+ * Starts a move, and kills the command when it has reached a step. Afterwards, the next command can continue the move
+ * immediately.
  */
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');
-    // Ends the last statement of the killed command. The statement waits for the lock, and Postgres would still execute
-    // it.
+    // Ends the last statement of the killed command, because Postgres would still execute the statement after the wait
+    // for the lock.
     const waiting = "from pg_locks where locktype = 'advisory' and not granted";
     await rows(urls[0], `select pg_terminate_backend(pid) ${waiting}`);
     await expect.poll(() => rows(urls[0], `select ${waiting}`)).toEqual([]);
@@ -306,8 +307,8 @@ async function killedAt(step: string, partition: number, target: number): Promis
 }
 
 /**
- * Backdates the last report of the process that runs the move. The next command then need not wait for the end of that
- * process.
+ * Backdates the last sign of life of the killed command, so that the next command need not wait before it continues the
+ * move.
  */
 const endClaim = () => rows(urls[0], "update shard_moves set renewed_at = now() - interval '1 minute'");
 
@@ -442,14 +443,14 @@ test('the move of a partition completes even if flushers are killed', async () =
   await readAll();
 }, 180_000);
 
-test('after a move to the control database, no process uses the former shard map', async () => {
+test('after a move to the control database, no process uses the previous shard map', async () => {
   const source = await shardNow(1);
   const stop = load('control');
   const ran = await move(1, 0);
   expect(await stop()).toEqual([]);
   expect(ran, ran.log).toMatchObject({ code: 0 });
   await drained();
-  // Simulates a restore of the control database to a time before the switch.
+  // Simulates a restore of the control database to a time before processes used the new shard map.
   await rows(urls[0], `update shard_map set shard = ${source} where partition = 1`);
   await rows(urls[0], "update installation set value = (value::int + 1)::text where name = 'shard_epoch'");
   await sleep(1_500);

@@ -1,6 +1,6 @@
 /**
- * Tests the requirements for moving partitions: PostgreSQL 15 or newer, and certain rights if the role is not a
- * superuser.
+ * Tests the requirements for moving partitions: PostgreSQL 15 or newer, and certain rights if the role in Postgres is
+ * not a superuser.
  */
 import { afterEach, expect, test } from 'vitest';
 import { startPostgres } from '../journal/support.js';
@@ -29,7 +29,7 @@ async function install(root: string) {
   const service = await startService({ database, extraEnv, divided: true });
   ends.push(() => service.stop());
   const owner = await service.newUser('olga');
-  // Bots are in both partitions. Partition 0 is in shard 1, partition 1 in shard 2.
+  // There are bots in both partitions. Partition 0 is in shard 1, and partition 1 is in shard 2.
   for (let n = 0; n < 6; n++) await service.openChat(owner, await service.newBot(owner, 'b'));
   const counts = () =>
     Promise.all(
@@ -63,7 +63,7 @@ async function install(root: string) {
 }
 
 test(
-  'if a role is not a superuser, the rights that the command names are enough to move partitions',
+  'a Postgres role that is not a superuser can move partitions if it has the rights that the command names',
   async () => {
     const server = await startPostgres();
     ends.push(() => server.remove());

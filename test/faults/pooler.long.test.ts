@@ -31,7 +31,7 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // The pool has 12 connections. This number is higher than the number of retries of a transaction.
+    // The pool has 12 connections, which is more than the number of retries of a transaction.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });
@@ -50,7 +50,7 @@ test.runIf(pgbouncer)(
     const loading = world.load({
       count: Number.POSITIVE_INFINITY,
       front: (lane, tries) => (lane + tries) % 2,
-      // A front waits two seconds for a connection, so the load must not occupy all cores while Postgres starts.
+      // A front waits two seconds for a connection. The load must leave enough processor time for Postgres to start.
       restMs: 50,
       signal: ended.signal,
       onRefusal: (status, body) => refusals.push([status, body]),
@@ -60,7 +60,7 @@ test.runIf(pgbouncer)(
     for (let round = 0; round < 3; round++) {
       await postgres.halt();
       await postgres.start();
-      // Each pooled connection was checked before the server was restarted, so its next use may fail.
+      // The pool checked each connection before the server was restarted, so the next use of a connection may fail.
       await service.newBot(owner, 'between');
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>

@@ -82,8 +82,8 @@ test(
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
       async (answers) => {
-        // Waits for all answers first, because an operation that is not answered yet could succeed after Postgres has
-        // started.
+        // Waits for all answers first. Otherwise an operation that waits for its answer could succeed after Postgres
+        // has started again.
         await answers;
         await postgres.start();
       },

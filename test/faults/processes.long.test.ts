@@ -38,7 +38,7 @@ test(
       nextAt = world.ledger.acknowledged.length + apart;
       killing = undefined;
     };
-    // The load lasts until each kill has happened, even on a fast machine.
+    // The load continues until every kill has happened, even on a fast machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,
@@ -55,7 +55,7 @@ test(
     expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
     expect(killed).toBe(kills);
     await drained(service);
-    // The table also has rows for the chats of earlier tests.
+    // Leaves out the chats of earlier tests, which also have rows in the table.
     const own = await world.history();
     const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
     expect(sorted(new Map(stored))).toEqual(sorted(own));
@@ -64,7 +64,7 @@ test(
 );
 
 test(
-  'R1: the sweep forwards the updates that a front had not forwarded when it was killed',
+  'R1: the sweep forwards the updates that a killed front had not forwarded',
   async () => {
     const world = await createWorld(service);
     world.poll(() => 1);
@@ -76,7 +76,8 @@ test(
       const count = Number.POSITIVE_INFINITY;
       const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
       await sleep(200 + Math.random() * 200);
-      // No other process sends or sweeps, so the updates that this front leaves behind stay until the sweep resumes.
+      // No other process sends messages or sweeps. The updates that this front leaves behind therefore stay until the
+      // sweep resumes.
       service.deliver.pause();
       await eventually('the front has an update to forward', async () => {
         front.pause();
@@ -173,7 +174,7 @@ test(
       await sleep(200);
       service.deliver.pause();
       service.flush.pause();
-      // The freeze is longer than a flusher’s lease, so another flusher may repeat the work of the frozen flusher.
+      // The freeze is longer than a flusher’s lease, so another flusher may write the same batch as the frozen flusher.
       await sleep(long ? 5_000 + 5_000 * round : 3_500);
       service.deliver.resume();
       service.flush.resume();

@@ -71,7 +71,7 @@ afterEach(async () => {
 
 async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> {
   const { both, firstPort } = cluster;
-  // The tests' own queries connect to this address.
+  // The test's own queries use this address.
   address = await openAddress();
   address.point(firstPort);
   const drop = async () => {

@@ -27,7 +27,7 @@ import { eventually } from './world.js';
 
 let service: Service;
 beforeAll(async () => {
-  // Redis need not keep all delivered messages, because they are not read again.
+  // Delivered messages may leave Redis, because nobody reads them again.
   const extraEnv = {
     PARTITIONS: '16',
     WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
@@ -98,8 +98,8 @@ test(
     await talkFor(lanes, 500, amount(500, 5_000));
     await arrived(tally, lanes);
     tally.latencies();
-    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both kinds of
-    // phases. In the long form, a phase lasts longer than an attempt that hangs.
+    // Phases with and without bad receivers alternate, so that other load on the machine affects both kinds of phases.
+    // In the long form, a phase lasts longer than an attempt that hangs.
     const rounds = amount(1, 7);
     const p99s: Array<{ readonly calm: number; readonly beside: number }> = [];
     const calls = { calm: newHistogram(), beside: newHistogram() };
@@ -130,8 +130,8 @@ test(
       'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
-        // Part of each delivery time is spent in the front. The latency of the calls that created the updates shows how
-        // large this part is.
+        // The delivery time includes the time in the front. The latency of the calls that created the updates shows how
+        // long this time is.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },
@@ -140,8 +140,8 @@ test(
         atMost("other bots' p99, times that without: median of rounds", ratio, 1.2),
         atMost('longest attempt, ms', longestMs, limits.webhook_deadline_ms + 1_000),
         atMost('redirects followed', counts.target?.requests ?? 0, 0),
-        // Counts the bytes in the buffers of both kernels too. The bytes that the sender reads are checked in the tests
-        // of the sender.
+        // Includes the bytes in the buffers of both kernels. The tests of the sender check how many bytes the sender
+        // reads.
         atMost('bytes of 1 GB that left the receiver', counts.flood?.bytes ?? 0, 32 * 2 ** 20),
       ],
     );
@@ -154,7 +154,7 @@ test(
 );
 
 test(
-  'R10: if the updates of a chat are refused, other chats are not delayed, and the chat later gets its updates in order',
+  'R10: if the receiver refuses the updates of one chat, other chats are not delayed, and the chat later gets its updates in order',
   async ({ onTestFinished }) => {
     let sick: number | undefined;
     const tally = await startTally((_, user) => (user === sick ? 500 : 200));
@@ -204,7 +204,7 @@ test(
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
-    // These bots need a wake-up, because no worker is serving them when their users write.
+    // No worker serves these bots when their users write, so the bots need a wake-up.
     const seldom = await openLanes(service, 6, 1);
     await pushTo(tally, [...busy, ...seldom]);
     const ended = new AbortController();
@@ -273,7 +273,7 @@ test(
     );
     await arrived(tally, lanes, amount(30_000, 600_000));
     const seconds = (performance.now() - began) / 1_000;
-    // The test waits a moment, in which a duplicate would arrive.
+    // Waits a moment, in which a duplicate would arrive.
     await sleep(amount(1_000, 10_000));
     const { taken, doubled } = tally.counts;
     report(

@@ -71,7 +71,7 @@ describe.each([
     }
   }
 
-  /** Returns how many reads the standby answered, and how many fell back to the primary. */
+  /** Returns how many reads the standby served, and how many reads went to the primary instead. */
   async function counted(): Promise<{ standby: number; primary: number }> {
     const figures = await (await fetch(`${service.fronts[0].url}/metrics`)).text();
     const of = (name: string) =>
@@ -89,7 +89,10 @@ describe.each([
     return { standby: after.standby - before.standby, primary: after.primary - before.primary };
   }
 
-  /** Reads until the standby serves the read, because a busy machine may connect to the standby too late. */
+  /**
+   * Reads until the standby serves a read, because the first connections to the standby may take too long on a busy
+   * machine.
+   */
   async function servedByStandby(...expected: readonly string[]): Promise<void> {
     const wrong: string[][] = [];
     const look = async () => {
@@ -140,7 +143,7 @@ describe.each([
       const id = await send('edit 0');
       const sum = { standby: 0, primary: 0 };
       for (let round = 1; round <= 8; round++) {
-        // In most rounds, the standby cannot replay the edit in time, however slow the machine is.
+        // In most rounds, the standby cannot replay the edit before the read, however slow the machine is.
         if (round % 4 !== 0) await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
         await resultOf(
           service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: id, text: `edit ${round}` }),
@@ -153,7 +156,7 @@ describe.each([
         const read = await readsOf(async () => expect((await texts())[0]).toBe(`edit ${round}`));
         sum.standby += read.standby;
         sum.primary += read.primary;
-        // Postgres gets at most one edit per second.
+        // Waits, because a message can be edited only once per second.
         await new Promise((resolve) => setTimeout(resolve, 1_000));
       }
       expect(sum.standby).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 /**
  * Defines the amount of work of a fault test, and records its results. `npm run test:all` runs the short form. `npm run
- * faults` runs the long form and shows each figure beside its goal. The amounts of the long form are those of the goals
- * times PETREL_FAULTS_SCALE.
+ * faults` runs the long form, with the amounts that the goals require times PETREL_FAULTS_SCALE, and shows each figure
+ * beside its goal.
  */
 import { appendFileSync } from 'node:fs';
 import type { Verdict } from '../support/ledger.js';
@@ -13,7 +13,7 @@ export const long = given > 0;
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
-/** The time limit of a fault test in ms. Waits inside the test have their own limits. */
+/** The time limit of a fault test in ms. The waits inside a test have separate limits. */
 export const patienceMs = long ? 6 * 3_600_000 : 300_000;
 
 export interface Goal {
@@ -26,7 +26,7 @@ export interface Goal {
 export const atMost = (what: string, figure: number, most: number): Goal => ({ what, figure, most });
 export const atLeast = (what: string, figure: number, least: number): Goal => ({ what, figure, least });
 
-/** Adds up all faults that must never happen, as one figure with the goal 0. */
+/** Adds up the counts of all faults that must never happen. The goal of the sum is 0. */
 export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verdict): Goal =>
   atMost(
     'lost, doubled, reordered, invented or under a used id',
@@ -38,8 +38,8 @@ export const isMet = ({ figure, most = Number.POSITIVE_INFINITY, least = Number.
   figure <= most && figure >= least;
 
 /**
- * Appends a line to the report of the long form: the fault's row in the table, a description of the run, and
- * the figures.
+ * Appends a line to the report of the long form: the row of this fault in the table of goals, a description of the run,
+ * and the figures.
  */
 export function report(
   row: string,

@@ -88,7 +88,7 @@ function through(balancer: Balancer) {
   return { calls, counts, failures, fail, close: () => agent.destroy() };
 }
 
-/** A person’s stream that reconnects whenever a node ends the connection. */
+/** A person’s stream. It reconnects whenever a node ends its connection. */
 async function keepOpen(balancer: Balancer, user: TestUser, fail: (what: string) => void) {
   const state = { ends: 0, over: false };
   let source: EventSource | undefined;
@@ -199,7 +199,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       expect([untold, missed]).toEqual([0, 0]);
       expect(ends).toBeGreaterThan(0);
     },
-    // Each of the seven clean shutdowns takes five seconds on any machine.
+    // Each of the seven clean shutdowns takes at least five seconds, even on a fast machine.
     Math.max(patienceMs, 600_000),
   );
 });

@@ -1,6 +1,6 @@
 /**
- * Rotates keys and peppers while two fronts serve. No call fails, and afterwards the former keys and peppers are no
- * longer needed.
+ * Rotates keys and peppers while two fronts serve. No call fails, and afterwards no value needs the previous keys or
+ * peppers.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -128,7 +128,7 @@ async function crowd(client: pg.Client, count: number): Promise<string[]> {
   return made.map(({ token }) => token);
 }
 
-/** Starts a rotation that waits for a locked bot, and kills the rotation. */
+/** Starts a rotation that stops at a bot whose row is locked, and kills the rotation there. */
 async function rotateInPart(): Promise<string[]> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -163,7 +163,7 @@ async function roll(running: ReturnType<typeof load>, fronts: readonly number[])
   }
 }
 
-/** Returns the logged lines. Leaves out the warning that a Redis with Sentinels causes in this test. */
+/** Returns the log lines. Leaves out a warning that Redis with Sentinels always causes in this test. */
 const troublesIn = (log: string) =>
   log.split('\n').filter((line) => line !== '' && !line.includes('min-replicas-to-write'));
 
@@ -181,7 +181,7 @@ test(
     await Promise.all([restart(service.deliver), restart(service.flush), roll(running, [0, 1])]);
     const before = await findSecrets(service, [formerBox], []);
     const calls = running.calls();
-    // The killed run has rotated a part of the values. Two concurrent runs must not process any value twice.
+    // The killed run has rotated some of the values. Now two concurrent runs must not process any value twice.
     const crowded = await rotateInPart();
     const [one, two] = await Promise.all([
       petrel(service.env, 'tokens', 'rotate-keys'),
@@ -213,8 +213,8 @@ test(
     expect(await keyed('before')).toEqual(first);
     for (const token of [crowded[0], crowded.at(-1)] as [string, string])
       expect((await service.bot(token, 'getMe')).status).toBe(200);
-    // The owner’s token is already stored under the next pepper, because it was used during the rotation. Unused tokens
-    // of people are still stored under the former pepper.
+    // The owner’s token is already stored under the next pepper, because the owner used it during the rotation. Unused
+    // tokens of people are still stored under the former pepper.
     await resultOf(service.app(owner, 'GET', '/api/me', undefined, 1));
     expect(last.out).toMatch(/up to [12] tokens? of people may still need a former pepper/);
     service.env.TOKEN_KEYS = next.text;
@@ -268,7 +268,7 @@ test('a key rotation re-encrypts every column with encrypted values', async () =
   const known = Object.entries(boxColumns).flatMap(([table, columns]) =>
     columns.map((column) => `${table}.${column}`),
   );
-  // The outbox contains no encrypted values. It only lists copies that must still be made.
+  // The outbox contains no encrypted values. It only says which copies must still be refreshed.
   const boxes = rows.map(({ name }) => name).filter((name) => !/outbox/.test(name));
   expect(boxes).toEqual(known.sort());
 });

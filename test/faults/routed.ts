@@ -1,6 +1,6 @@
 /**
- * Gives each bot of a world three webhook routes. Checks that each update goes to its route. Can also hold back the
- * answers of the receivers.
+ * Gives each bot of a world three webhook routes. Checks that each update goes to its route. Can also make the
+ * receivers delay their answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Arrival, keepBooks } from '../delivery/world.js';
@@ -49,7 +49,7 @@ export async function routeAll(world: World, answerMs: number) {
     astray,
     taken,
     open: () => open,
-    /** Makes the receivers hold all answers back until the returned function is called. */
+    /** Makes the receivers delay all answers until the returned function is called. */
     hold(): () => void {
       let release = () => {};
       held = new Promise((resolve) => {

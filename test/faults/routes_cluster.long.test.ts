@@ -35,7 +35,7 @@ afterAll(async () => {
   await (service ?? cluster)?.stop();
 });
 
-/** Kills the master of a bot, and waits until its replica has taken over. Returns the killed node. */
+/** Kills the master that stores a bot, and waits until its replica has taken over. Returns the killed node. */
 async function failOver({ id }: TestBot): Promise<ClusterNode> {
   const slot = partitions.slots[partitions.of(id)] as number;
   const master = await masterOf(nodes, slot);
@@ -53,7 +53,7 @@ test(
     onTestFinished(() => void close());
     const send = (count: number, restMs = 0) =>
       world.load({ count, restMs, front: (lane, tries) => (lane + tries) % 2 });
-    /** Runs `work` while updates are pending and receivers have not answered. */
+    /** Runs `work` while updates are pending and the receivers delay their answers. */
     const whilePending = async (work: () => Promise<unknown>) => {
       const release = hold();
       await send(100);

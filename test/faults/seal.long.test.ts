@@ -9,7 +9,7 @@ import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { durableRedis } from './backends.js';
 
-/** Matches the warning about a possible or a proven loss. */
+/** Matches the warning that Redis has lost data or may have lost data. */
 const warning = /Redis (was restarted, replaced or moved|lost acknowledged changes)/;
 let redis: Awaited<ReturnType<typeof durableRedis>>;
 let service: Service;
@@ -36,7 +36,7 @@ async function startRoles(): Promise<void> {
   for (const role of roles()) await role.start();
 }
 const warned = () => roles().some((role) => warning.test(role.log()));
-/** Checks that the start skipped the ids that may have been given out, and logged a warning. */
+/** Checks that the start skipped the ids that Redis may have assigned, and logged a warning. */
 async function isCautious(first: number): Promise<void> {
   expect(await send('later')).toBeGreaterThanOrEqual(first + 10_000);
   await expect.poll(warned).toBe(true);
@@ -86,7 +86,7 @@ test('a start skips ids if Redis was killed after the seal and lost its latest w
   await stopRoles();
   expect((await seal()).code).toBe(0);
   await redis.kill();
-  // Removes the seals of all partitions and the last change before the seals from the end of the file.
+  // Cuts off the end of the file: the seals of all partitions, and the last change before them.
   cutTail(6_000);
   await redis.start();
   await startRoles();

@@ -65,8 +65,8 @@ const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => s
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 
 /**
- * Returns the wrong texts. These are texts in the ledger that people did not read or read more than once, and texts
- * that are not in the ledger.
+ * Counts the texts that people read but that are not in the ledger, and the texts in the ledger that people did not
+ * read exactly once.
  */
 async function lost(of: Service = service): Promise<Goal> {
   let wrong = 0;
@@ -127,7 +127,7 @@ test('a new installation stores no messages in the control database', async () =
   expect(code, out).toBe(0);
 });
 
-test('a start is refused if the addresses of two shards are swapped', async () => {
+test('a node does not start if the addresses of two shards are swapped', async () => {
   const env = { ...service.env, DATABASE_SHARDS: `1=${urls[1]},2=${urls[0]}` };
   expect(await petrel(env, 'doctor')).toMatchObject({ code: 1, log: expect.stringMatching(/1 is shard 2/) });
   const lacking = { ...service.env, DATABASE_SHARDS: `1=${urls[0]}` };
@@ -206,7 +206,7 @@ test('if a shard is restored to an earlier time, only its partitions are written
   renameSync(former, data);
   const began = performance.now();
   await server.start();
-  // The shard has lost these messages. They are written again from Redis.
+  // The shard has lost these messages. The flusher writes them again from Redis.
   await drained();
   report(
     'shards',
@@ -224,7 +224,7 @@ test('if a shard is restored to an earlier time, only its partitions are written
   expect(out).toMatch(/Postgres \(shard 2\) lost \d+ committed transactions within the last week/);
 }, 180_000);
 
-test('a backup restored beside the original installation has every row of every database', async () => {
+test('a restored backup that runs beside the original installation has every row of every database', async () => {
   const to = join(folder, 'backup');
   const ran = await petrel(service.env, 'backup', to);
   expect(ran, ran.log).toMatchObject({ code: 0, out: expect.stringMatching(/in 3 databases/) });

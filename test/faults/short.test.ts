@@ -1,6 +1,4 @@
-/**
- * Tests the short form of the fault tests in the `*.long.test.ts` files: each process is killed one time under load.
- */
+/** The short form of the fault tests in the `*.long.test.ts` files: kills each process once under load. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';

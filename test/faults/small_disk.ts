@@ -67,7 +67,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Restarts a server whenever it has exited, as a supervisor does. A failed start is repeated. */
+/** Restarts a server whenever it has exited, as a supervisor does. Retries a failed start. */
 export function supervise(server: Restartable): Supervised {
   let stopped = false;
   let restarts = 0;

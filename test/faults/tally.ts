@@ -1,7 +1,7 @@
 /**
- * A receiver for many bots, and people who write to them. The receiver keeps only counters, even for very many updates:
- * the next number expected in each chat, and latencies. The text of a message is `<number> <time at which it was
- * sent>`.
+ * A receiver for many bots, and people who write to them. The receiver keeps only counters, so that it can take very
+ * many updates: the next number expected in each chat, and latencies. The text of a message is `<number> <time at which
+ * it was sent>`.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,7 +38,7 @@ const nameOf = (bot: number, user: number) => `${bot}.${user}`;
 export const newHistogram = () =>
   build({ lowestDiscernibleValue: 1, highestTrackableValue: 600_000, numberOfSignificantValueDigits: 3 });
 
-/** `answer` returns the status for an update of a person to a bot. */
+/** `answer` returns the status with which the receiver answers a person’s update to a bot. */
 export async function startTally(
   answer: (bot: number, user: number) => number | Promise<number> = () => 200,
 ): Promise<Tally> {
@@ -91,7 +91,7 @@ export async function openLanes(service: Service, bots: number, people: number):
   return lanes;
 }
 
-/** Sends the next message. A call is either applied or refused, because no load here causes unknown outcomes. */
+/** Sends the next message. Throws if the outcome is unknown, because no load here causes unknown outcomes. */
 export async function say(service: Service, lane: Lane): Promise<void> {
   const path = `/api/chats/${lane.bot.id}/messages`;
   const text = `${lane.said} ${Math.round(performance.now())}`;
@@ -101,8 +101,8 @@ export async function say(service: Service, lane: Lane): Promise<void> {
 }
 
 /**
- * Each lane sends a message every `everyMs` until `signal`. The lanes start at evenly spread times. `calls` records the
- * duration of each call in ms.
+ * Each lane (a chat of a person with a bot) sends a message every `everyMs` until `signal`. The start times of the
+ * lanes are evenly spread. `calls` records the duration of each call in ms.
  */
 export async function talk(
   service: Service,
@@ -111,7 +111,7 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // All sleeping lanes listen to this signal. By default Node warns about so many listeners.
+  // Every sleeping lane listens to this signal. Node would warn about so many listeners.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {

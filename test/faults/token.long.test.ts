@@ -26,8 +26,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // If a front has known this Redis for less than one lease, the front waits for a whole lease, because other nodes may
-  // not be listed yet.
+  // Until a front has known this Redis for one lease, each replacement of a token takes a whole lease. Other nodes may
+  // not be listed before this time.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -42,8 +42,8 @@ interface Call {
 }
 
 /**
- * Makes about 330 calls per second to each front until stopped, whether or not they are answered. At most 20 calls are
- * open at a time.
+ * Makes about 330 calls per second to each front until stopped. Does not wait for their answers, except that at most 20
+ * calls are open at a time.
  */
 function hammer(
   bot: TestBot,
@@ -94,8 +94,8 @@ async function replaceUnderLoad(frozen: number | null) {
   const load = hammer(bot, ended.signal);
   await sleep(800);
   if (frozen !== null) {
-    // Opens the connections in advance. When a front resumes, it reads requests on open connections before requests on
-    // new connections.
+    // Opens connections to the frozen front in advance. When the front resumes, it reads from open connections before
+    // it accepts new connections.
     await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
     service.fronts[frozen]?.pause();
   }
@@ -111,10 +111,10 @@ async function replaceUnderLoad(frozen: number | null) {
       .filter((i) => i !== frozen)
       .map(async (i) => (await service.bot(fresh, 'getMe', {}, i)).status),
   );
-  // Requests with the old token collect on the frozen front’s sockets. The front reads these requests before it learns
-  // of the replacement.
+  // These requests with the old token wait on the frozen front’s sockets. The front reads them before it learns of the
+  // replacement.
   const gathered = frozen === null ? [] : Array.from({ length: 40 }, () => load.call(frozen));
-  // In the long form the front is frozen for 5 s in all.
+  // In the long form, the front stays frozen for 5 s.
   await sleep(long && frozen !== null ? Math.max(300, 5_000 - (performance.now() - began)) : 300);
   if (frozen !== null) service.fronts[frozen]?.resume();
   await sleep(700);
@@ -135,7 +135,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** The calls that were in flight when the replacement was answered. Such calls may succeed or fail. */
+    /** The calls that were in flight when the replacement was answered. Both success and failure are right for them. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -149,11 +149,13 @@ async function replaceUnderLoad(frozen: number | null) {
 }
 
 const rounds = amount(1, 5);
-/** The maximum number of rounds. Several rounds are allowed, because a busy machine may be slow in one round. */
+/**
+ * While every round was slow, the test makes further rounds, up to this number. A busy machine may slow single rounds.
+ */
 const triesMax = 5;
 
 test(
-  'R16: with all fronts running, a token is replaced in less than the duration of a lease',
+  'R16: while all fronts run, a token is replaced in less time than a lease lasts',
   async () => {
     const took: number[] = [];
     while (took.length < rounds || (Math.min(...took) >= limits.auth_lease_ms && took.length < triesMax)) {
@@ -167,7 +169,7 @@ test(
       expect(seen.lateStatuses).toEqual([401]);
       expect(seen.newAtOnce).toEqual([200]);
     }
-    // A front that shut down cleanly has released its lease, so no call waits for it.
+    // A front that has shut down cleanly has given up its lease, so no call waits for it.
     expect(Math.min(...took)).toBeLessThan(limits.auth_lease_ms);
   },
   patienceMs,
@@ -200,7 +202,7 @@ test(
     const bot = await service.newBot(owner, 'secret');
     tokens.push(bot.token);
     await service.openChat(owner, bot);
-    // A log might contain the paths of failed requests, and of requests with a wrong method.
+    // Makes requests that fail or have a wrong method, because a log might contain their paths.
     await service.bot(bot, 'noSuchMethod');
     await service.bot(bot, 'sendMessage', { chat_id: 'x' });
     await service.bot(`${bot.token}x`, 'getMe');
@@ -215,7 +217,7 @@ test(
     await expect
       .poll(async () => (await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`)).status)
       .toBe(200);
-    // All places in which a client may put a token by mistake.
+    // All places where a client may put a token by mistake.
     const url = service.fronts[0].url;
     const wrong = [
       [`${url}/file/bot${bot.token}/photos/1`, {}],
@@ -252,8 +254,8 @@ test(
       atMost('places with a token in plain text', found.length, 0),
     ]);
     expect(found).toEqual([]);
-    // Checks that the search finds values that are stored. Reads the profile first, because this restores the copy in
-    // Redis, which may have expired.
+    // Checks that the search finds values that are stored. Reads the profile first, because the copy in Redis may have
+    // expired.
     await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
     const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
     for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {

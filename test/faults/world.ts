@@ -19,17 +19,19 @@ interface Lane {
 }
 
 export interface LoadOptions {
-  /** How many calls must be acknowledged, counted over all senders. */
+  /** How many calls must be acknowledged, in total over all senders. */
   readonly count: number;
-  /** Returns the index of the front for an attempt. Attempts count up from 0 for each call. */
+  /** Chooses the front for an attempt of a call. `tries` is the number of earlier attempts. */
   readonly front: (lane: number, tries: number) => number;
   readonly groupsOnly?: boolean;
-  /** How long in ms a call may take to be acknowledged. If a call takes longer, the load fails. Default 40,000. */
+  /**
+   * How long in ms one call may take until it is acknowledged. The load fails if a call takes longer. Default 40,000.
+   */
   readonly patienceMs?: number;
-  /** The pause of each sender between two calls. Default 0. */
+  /** How long each sender pauses between two calls, in ms. Default 0. */
   readonly restMs?: number;
   readonly signal?: AbortSignal;
-  /** Called for each unsuccessful answer, and for lost connections with status 0. */
+  /** Called for each unsuccessful answer. The status is 0 for a lost connection. */
   readonly onRefusal?: (status: number, body: unknown) => void;
   readonly onAcknowledged?: (total: number, ms: number, chat: string) => void;
 }
@@ -39,10 +41,10 @@ export interface World {
   readonly users: readonly TestUser[];
   readonly bots: readonly TestBot[];
   readonly groups: readonly number[];
-  /** Every sender makes its calls one after the other, and repeats each call until it is acknowledged. */
+  /** Each sender makes one call after another, and retries each call until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
   /**
-   * Waits until every sender got an acknowledgement. Until then, a call may read from Postgres. Later calls of the load
+   * Waits until every sender has got an acknowledgement. A sender's first calls may read from Postgres. Its later calls
    * find everything in Redis.
    */
   warmedUp(): Promise<void>;
@@ -54,8 +56,8 @@ export interface World {
   push(settings: (bot: TestBot) => object, method?: 'setWebhook' | 'setWebhookRoute'): Promise<void>;
   hear(bot: number, update: Answer['body']): void;
   /**
-   * Waits until bots have received all messages of the history, waits a while longer for unexpected updates, and
-   * compares.
+   * Waits until bots have received all messages of the history. Then waits a while for unexpected updates, and compares
+   * the results with the ledger.
    */
   settled(msMax?: number): Promise<Verdict>;
   history(): Promise<Map<string, Seen[]>>;
@@ -63,18 +65,18 @@ export interface World {
 }
 
 /**
- * The calls by which a world is created. Give the URL of the database if the test stops servers, because the world then
- * waits until Redis has its copies.
+ * The calls that create a world. `databaseUrl` is needed if the test stops servers, because the world then waits until
+ * the copies in Redis are up to date.
  */
 export type WorldCalls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'> &
   Partial<Pick<Service, 'databaseUrl'>>;
 
-/** How long a bot waits for unexpected updates at the end. The sweep of outboxes runs each second. */
+/** How long the check waits for unexpected updates at the end, in ms. The sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
 /**
- * Waits until the copies of all changed records in Redis are refreshed. A late refresh may remove a copy, and if
- * Postgres fails after that, the next call that needs the copy gets 503.
+ * Waits until the copies of all changed records in Redis are refreshed. A late refresh may remove a copy. If Postgres
+ * fails then, the next call that needs the copy gets 503.
  */
 async function copiesRefreshed(databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl);
@@ -198,8 +200,7 @@ export async function createWorld(service: WorldCalls): Promise<World> {
   }
 
   function hear(bot: number, { update_id: updateId, message }: Answer['body']): void {
-    // Counts only messages with a text. A join or a start also causes membership updates, and service messages have no
-    // text.
+    // Counts only messages with a text. Membership updates (after a join or a start) and service messages have no text.
     if (message?.text === undefined || message.text === '/start') return;
     const { id, type } = message.chat;
     const chat = type === 'private' ? `${bot}.${id}` : `${id}`;
@@ -257,7 +258,7 @@ export async function createWorld(service: WorldCalls): Promise<World> {
             list.every(({ text }) => !hears(id, chat, text) || received.has(text)),
           );
         });
-      // Continues after the time limit, because the verdict counts updates that did not arrive in time.
+      // Continues after the time limit. The result then counts the missing updates.
       if (polling || pushing) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
       await sleep(lingerMs);
       await stop();
