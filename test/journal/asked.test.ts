@@ -1,4 +1,4 @@
-/** Tests the pauses of a flusher, which a caller may end early. */
+/** Tests the pauses of a flusher between its rounds. A request for a flush ends such a pause early. */
 import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { createAsked } from '../../src/journal/asked.js';
@@ -45,7 +45,7 @@ test('a pause of the flusher ends when the flusher stops, and no pause starts af
   expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
 });
 
-/** Starts with three partitions. `told` collects the announcements. */
+/** Starts with a flusher that has three partitions. `told` collects the announcements of flushes. */
 function startHearing() {
   let request = (_: Buffer) => {};
   const told: string[] = [];
@@ -67,7 +67,7 @@ function startHearing() {
   return { asked, told, request: (hint: string) => request(Buffer.from(hint)) };
 }
 
-test('an empty journal is announced once for each request, and new entries are always announced', async () => {
+test('an empty journal is announced once for each request, and a flush of new entries is always announced', async () => {
   const { asked, told, request } = startHearing();
   const upTo = (last: number) => ({ partition: 1, entries: [], last, whole: true });
   await asked.announce([upTo(4)], [1]);
@@ -84,7 +84,7 @@ test('an empty journal is announced once for each request, and new entries are a
   expect(told).toEqual(['1 4', '1 5', '1 5']);
 });
 
-test('a failed announcement is not repeated when the journal is announced as empty later', async () => {
+test('if an announcement failed, it is not repeated when the journal is announced as empty later', async () => {
   const { asked, told, request } = startHearing();
   request('1');
   const prefix = { partition: 1, entries: [], last: 5, whole: true };
@@ -95,7 +95,7 @@ test('a failed announcement is not repeated when the journal is announced as emp
   expect(told).toEqual([]);
 });
 
-test('only journals with a requested flush are due, and they are due again after the first batch', () => {
+test('a requested flush makes a journal due, and the journal is due again after the first batch', () => {
   const { asked, request } = startHearing();
   const prefix = { partition: 1, entries: [], last: 5, whole: true };
   expect(asked.take([0, 1, 2])).toEqual([]);
@@ -106,7 +106,7 @@ test('only journals with a requested flush are due, and they are due again after
   expect(asked.take([0, 1, 2])).toEqual([1]);
   asked.committed([prefix], [1]);
   expect(asked.take([0, 1, 2])).toEqual([]);
-  // A journal stays due until a flusher has read it to its end.
+  // After a batch that does not reach the end of the journal, the journal is still due.
   asked.committed([prefix], []);
   expect(asked.take([0, 1, 2])).toEqual([1]);
 });

@@ -91,9 +91,7 @@ const countRows = async (): Promise<number> => {
   return (await node.pool.query<{ n: number }>(count)).rows[0]?.n ?? 0;
 };
 
-/**
- * Sends messages until stopped, at least 2,000 and at most `max`. The sequence `s` of the chat numbers the messages.
- */
+/** Sends at least 2,000 and at most `max` messages, until stopped. The field `s` of a chat numbers the messages. */
 async function writeUntil(stopped: () => boolean, max: number): Promise<number> {
   let changes = 0;
   const sent = new Map<number, number>();
@@ -113,8 +111,8 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
 }
 
 /**
- * Changes older messages first and then the last message in each chat. The fields `s` and `v` of the chat then belong
- * to the last message.
+ * Changes older messages first, and then the last message of each chat. The fields `s` and `v` of a chat then belong to
+ * its last message.
  */
 async function editAndDelete(perBot: number): Promise<void> {
   for (let bot = 100_000; bot < 100_024; bot++) {
@@ -176,7 +174,7 @@ describe('a killed flusher', () => {
 });
 
 describe('when Postgres fails', () => {
-  it('after an outage of Postgres, the flusher drains the journal', {
+  it('after an outage of Postgres, the flusher writes everything in the journal', {
     timeout: 60_000,
   }, async () => {
     const errors: Error[] = [];
@@ -198,7 +196,7 @@ describe('when Postgres fails', () => {
     expect(await compareStores()).toBe(200);
   });
 
-  it('a flusher that is draining can stop in time even while Postgres is down', {
+  it('a flusher that is writing its last batches can stop in time even while Postgres is down', {
     timeout: 60_000,
   }, async () => {
     const flusher = node.flusher();
@@ -237,8 +235,8 @@ describe('when Postgres fails', () => {
     );
     await eventually('flusher waits', async () => (await node.pool.query(waiting)).count === 1);
     expect(node.pool.retries()).toBe(0);
-    // The other session holds row 2 and requests row 1. Only the session of the flusher detects the deadlock, so
-    // Postgres aborts the flusher's transaction.
+    // The other session holds row 2 and requests row 1. The other session does not check for deadlocks, so Postgres
+    // aborts the flusher's transaction.
     await other.query('update messages set deleted_at = null where message_id = 1');
     await eventually('ended', () => node.pool.retries() >= 1);
     await other.query('commit');

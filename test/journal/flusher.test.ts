@@ -66,7 +66,8 @@ describe('the flusher writes journals to Postgres', () => {
       Array.from({ length: 20 }, (_, i) => left({ ...noisy, user: 5 + ((i + 1) % 3) }, i + 1)),
     );
     expect(Math.min(...noisyLeft)).toBeGreaterThan(0);
-    // Nine messages with their headers fit into 100,000 bytes.
+    // Nine messages with their headers fit into the limit of 100,000 bytes. The other messages get a shorter time to
+    // live.
     expect(noisyLeft.filter((ms) => ms > limits.redis_full_ttl_ms)).toHaveLength(9);
     for (let id = 1; id <= 5; id++) expect(await left(calm, id)).toBeGreaterThan(hotTtlMs - 60_000);
     expect(gone).toBeGreaterThan(0);
@@ -116,7 +117,7 @@ describe('the flusher writes journals to Postgres', () => {
     expect(marks.every((row) => row.flushed_at instanceof Date)).toBe(true);
   });
 
-  it('the flusher sets no time to live on records that have changed meanwhile', async () => {
+  it('the flusher sets no time to live on a record that has changed since the flusher read it', async () => {
     const other = chatOf(100_001, 6);
     const { client } = node.connection;
     await putMessage(node, chat, 1, 'stays as it is');
@@ -128,7 +129,7 @@ describe('the flusher writes journals to Postgres', () => {
     flusher.start();
     await place.reached;
     await putMessage(node, chat, 2, 'edited');
-    // Stops the flusher, because a second batch would set the time to live of the edited message too.
+    // Stops the flusher before a second batch, which would set the time to live of the edited message too.
     const stopped = flusher.stop();
     place.open();
     await stopped;
@@ -204,8 +205,8 @@ describe('an idle flusher', () => {
 
 describe('two flushers can work on one partition', () => {
   /**
-   * Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher
-   * started.
+   * Pauses a flusher at a step. Deletes its registration and its leases, so that another flusher can take over the
+   * partitions.
    */
   async function holdAt(step: FlushStep) {
     const place = gate();
@@ -217,7 +218,7 @@ describe('two flushers can work on one partition', () => {
     return { place, held };
   }
 
-  /** Returns the id of a flusher that gets the partition when it shares the partitions with `rival`. */
+  /** Returns an id with which a flusher gets the partition when it shares the partitions with `rival`. */
   function idThatGets(partition: number, rival: string): string {
     for (let n = 0; ; n++) if (isShareOf(`other ${n}`, [rival, `other ${n}`], partition)) return `other ${n}`;
   }
@@ -231,7 +232,7 @@ describe('two flushers can work on one partition', () => {
       const { place, held } = await holdAt(step);
       const edited = await putMessage(node, chat, 1, 'new');
       const deleted = await putMessage(node, chat, 2);
-      // Even if the paused flusher registers again, the partition must belong to the other flusher.
+      // The other flusher must get the partition even if the paused flusher registers again.
       const id = idThatGets(partitionOf(node, chat), 'held');
       const other = node.flusher({ id });
       other.start();
@@ -249,7 +250,7 @@ describe('two flushers can work on one partition', () => {
       expect(rows.slice(0, 3)).toEqual(before.slice(0, 3));
       expect(texts(rows.slice(0, 3))).toEqual(['new', null, 'untouched']);
       expect(rows.slice(0, 2).map((r) => r.version)).toEqual([edited, deleted]);
-      // The late trim removes only entries that this flusher had read.
+      // The late flusher trims only entries that it has read itself.
       if (length === 1) {
         const [[id] = []] = await node.connection.client.xrange(
           node.keys.journal(partitionOf(node, chat)),
@@ -280,7 +281,7 @@ describe('two flushers can work on one partition', () => {
   });
 });
 
-describe('if an old batch is written again, it replaces no newer record', () => {
+describe('writing an old batch again replaces no newer record', () => {
   it('writing an old batch again does not restore messages that were deleted meanwhile', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));
@@ -296,7 +297,7 @@ describe('if an old batch is written again, it replaces no newer record', () => 
     const marks = (await node.pool.query(watermarks)).rows.map((row) => row.flushed_version);
     expect(texts(rows)).toEqual([null, 'edited']);
 
-    // Creates a new stream for the old batch, because a stream refuses ids below its last id.
+    // Creates a new stream for the old batch, because a stream accepts no ids below its last id.
     const again = client.multi().del(journal);
     for (const [id, fields] of old) again.xadd(journal, id, ...fields);
     expect((await again.xlen(journal).exec())?.at(-1)).toEqual([null, 2]);

@@ -1,6 +1,6 @@
 /**
- * Tests two Postgres servers with a common past. Nodes use the current server and refuse the replaced server. Two
- * databases simulate the servers.
+ * Tests two Postgres servers with a common past: a server that was replaced, and the current server. Nodes use the
+ * current server and refuse the replaced server. Two databases stand for the servers.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -94,7 +94,7 @@ const refusal = (work: Promise<unknown>) =>
     (error) => (error as ApiError).kind,
   );
 
-it('Petrel refuses a commit on an open connection to a replaced Postgres server', async () => {
+it('Petrel refuses a commit on an open connection to a Postgres server that was replaced', async () => {
   const former = start(before);
   await touch(former);
   await branch();
@@ -109,14 +109,14 @@ it('Petrel refuses a commit on an open connection to a replaced Postgres server'
   expect(present.found).toEqual([]);
 });
 
-it('if a revocation is stored only on a replaced Redis, it is repeated on the current Redis', async () => {
+it('a revocation that was committed only on the replaced Postgres server is committed again on the current server', async () => {
   const former = start(before);
   await touch(former);
   await branch();
   await former.db.query('select 1').catch(() => {});
   await former.db.query('select 1');
   former.away = true;
-  // The revocation is committed, but no other process knows about it.
+  // The replaced server commits the revocation, but no other process knows about it.
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');

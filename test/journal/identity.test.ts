@@ -1,6 +1,6 @@
 /**
- * Tests whether a node uses, adopts or refuses a Redis. This depends on the names in Redis and Postgres. Also tests how
- * a node checks the masters of a cluster.
+ * Tests whether a node uses, adopts or refuses a Redis. The node compares the installation and the generation that are
+ * stored in Redis and in Postgres. Also tests how a node checks the masters of a cluster.
  */
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type Adoption, decide, Identity, type RedisIdentity } from '../../src/journal/identity.js';
@@ -36,7 +36,7 @@ function decided(
   return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
 }
 
-describe('a Redis is used only if its stored identity is right', () => {
+describe('a Redis is used only if its stored identity matches Postgres', () => {
   it('a Redis is used when Redis and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
   it('after Postgres is restored to an earlier time, a Redis with a newer generation is still used', () =>
@@ -49,7 +49,7 @@ describe('a Redis is used only if its stored identity is right', () => {
   });
   it('a Redis is refused when it has an older generation than Postgres', () =>
     expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
-  it('a rebuild adopts the former Redis again, unless nodes use the current Redis', () => {
+  it('a rebuild adopts a Redis of an older generation again, unless nodes use the current Redis', () => {
     expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
     expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
   });
@@ -69,20 +69,20 @@ describe('an empty Redis is adopted only if no node uses another Redis', () => {
     expect(decided(none, 1, [node(1, true)])).toMatch(/^waits: .*1 node /);
     expect(decided(none, 1, [node(1)], 'rebuild')).toMatch(/^waits: /);
   });
-  it('a rebuild adopts a new Redis when the nodes have lost the former Redis', () =>
+  it('a rebuild adopts a new Redis if the nodes cannot reach the previous Redis', () =>
     expect(decided(none, 1, [node(1, true)], 'rebuild')).toBe('adopts 2'));
   it('the current Redis is adopted again after it has lost its data', () =>
     expect(decided(none, 1, [node(1)], 'unless_used', true)).toBe('adopts 2'));
-  it('a command never adopts a Redis if the installation has already used another Redis', () =>
+  it('a command never adopts a Redis if the installation has used another Redis before', () =>
     expect(decided(none, 1, [], 'never')).toMatch(/^refuses: this Redis is empty/));
 });
 
 describe('a Redis of an old version has no identity', () => {
-  it('an old Redis without an identity is adopted if its partition 0 was opened on this Postgres', () => {
+  it('a Redis without an identity is adopted if its partition 0 was opened on this Postgres', () => {
     expect(decided(unnamed('run'), 0)).toBe('adopts 1');
     expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
   });
-  it('if an old Redis without an identity was opened on another Postgres, only a rebuild adopts it', () => {
+  it('a Redis without an identity that was opened on another Postgres is adopted only by a rebuild', () => {
     expect(decided(unnamed('other'), 0)).toMatch(/^refuses: .*does not name its installation/);
     expect(decided(unnamed('other'), 0, [], 'rebuild')).toBe('adopts 1');
   });

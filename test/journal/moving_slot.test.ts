@@ -69,8 +69,8 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);
-  // Deletes this key, so that it is on neither server during the move. A call that settles a batch passes the keys of
-  // all messages.
+  // Deletes one message key, so that it is on neither server during the move. The call that settles the batch names the
+  // keys of all messages, and therefore fails.
   await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
   await cluster.beginMove(slot, from, to);
   for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));

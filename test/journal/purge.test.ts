@@ -1,4 +1,4 @@
-/** Tests that a purge deletes the parts of a deleted entity before the entity, in small steps, and nothing else. */
+/** Tests that a purge deletes an entity's parts before the entity, in small steps. It must delete nothing else. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
@@ -111,14 +111,14 @@ test('the purge removes join requests and events of chats past their maximum age
   await rest();
 });
 
-test('the purge removes the reactions and counts of deleted posts before the posts', async () => {
+test('the purge removes the reactions and counts of a deleted post before its tombstone', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
     (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);
   await run(`insert into post_reactions
     select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
     where u <= 1000 or (partition, number) = (1, 7)`);
   await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
-  // Collects statistics. Without them, each chunk reads all reactions, which takes minutes on a busy machine.
+  // Collects statistics, because without them each chunk reads all reactions, which takes minutes on a busy machine.
   await run('analyze posts');
   await run('analyze post_reactions');
   // One purge removes a limited number of rows, and the tombstone stays until all parts of the post are removed.
@@ -132,7 +132,7 @@ test('the purge removes the reactions and counts of deleted posts before the pos
   expect(await left('posts')).toEqual(others(1));
 });
 
-test('a poll past the age limit becomes a tombstone, and a purge removes the results and votes with the tombstone a day later', async () => {
+test('a poll past the age limit becomes a tombstone, and a purge removes its results, its votes and the tombstone a day later', async () => {
   const ms = (days: number) => Math.floor(Date.now() - days * 86_400_000);
   const [old, young] = [ms(31), ms(29)];
   for (const table of ['polls', 'poll_results'])
@@ -152,7 +152,7 @@ test('a poll past the age limit becomes a tombstone, and a purge removes the res
   for (const table of ['polls', 'poll_results', 'poll_votes'])
     expect((await left(table)).map(([, number]) => number)).toEqual([young]);
 
-  // A vote was written after the purge, because Redis still had the old poll.
+  // Simulates a vote that was written after the purge because Redis still had the poll.
   for (const number of [old, young + 1]) {
     await run(`insert into poll_results values (1, ${number}, 2, '\\x01')`);
     await run(`insert into poll_votes values (1, ${number}, 4, 2, '\\x01')`);

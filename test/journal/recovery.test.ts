@@ -88,7 +88,7 @@ describe('partitions are recovered', () => {
     expect(await putMessage(node, chat, 1, 'x')).toBe(limits.versions_per_incarnation + 1);
   });
 
-  it('if the run id is known, recovery changes only the high-water mark', async () => {
+  it('if the partition was opened by the current run of Redis, recovery changes only the high-water mark', async () => {
     await node.recovery.recover(partition(), runId());
     const version = await putMessage(node, chat, 1, 'x');
     await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
@@ -182,7 +182,7 @@ describe('partitions are recovered', () => {
   });
 
   describe('Redis can lose changes that a flusher has already read', () => {
-    /** Starts a flusher that has read two changes. Redis restarts without the second change. */
+    /** Starts a flusher that has read two changes. Then Redis restarts without the second change. */
     async function loseFlush(): Promise<{ flusher: Flusher; errors: Error[]; commit: () => void }> {
       await node.recovery.recover(partition(), runId());
       const kept = await putMessage(node, chat, 1, 'kept');
@@ -234,7 +234,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('recovery repeats its comparison with Postgres if the flusher commits after the first comparison', async () => {
+    it('recovery compares Redis with Postgres again if the flusher commits after the first comparison', async () => {
       const { flusher, commit } = await loseFlush();
       const slow: ScriptRunner = {
         ...node.runner,
@@ -321,7 +321,7 @@ describe('partitions are recovered', () => {
     });
   });
 
-  describe('a seal is accepted only once after a clean shutdown', () => {
+  describe('a seal is accepted once, after a clean shutdown', () => {
     let trusting: Node;
     const all = [0, 1, 2, 3];
 
@@ -361,7 +361,7 @@ describe('partitions are recovered', () => {
       expect(incarnationOf(Number((await meta()).ver))).toBe(3);
     });
 
-    it('the incarnation is raised when the data of a sealed Redis may be an older copy', async () => {
+    it('the incarnation is raised if a sealed Redis may have older data', async () => {
       await trusting.recovery.seal(all);
       await restart();
       await node.recovery.openAll(all, runId());
@@ -542,15 +542,15 @@ describe('partitions are recovered', () => {
       expect((await meta()).run).toBe(runId());
       const raised = Number((await registered())[0]?.incarnation);
       expect(raised).toBeGreaterThanOrEqual(2);
-      // How many nodes raise the incarnation depends on the speed of the machine, but the number is small. Each node
-      // raises the incarnation at most once.
+      // Depending on the speed of the machine, more than one node may raise the incarnation. Each node raises the
+      // incarnation at most once.
       expect(raised).toBeLessThanOrEqual(1 + others.length);
     } finally {
       await Promise.all(others.map((other) => other.close()));
     }
   });
 
-  it('recovery refuses an incarnation if Redis has versions that are higher than the versions of this incarnation', async () => {
+  it('recovery refuses an incarnation if Redis has versions above all versions of this incarnation', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,

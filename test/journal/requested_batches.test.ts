@@ -1,6 +1,6 @@
 /**
- * Tests the batches that durable calls request from the flusher (decision 0055). The tests check when the flusher
- * announces and settles such a batch.
+ * Tests the batches that the flusher writes at the request of durable calls (decision 0055). The tests check when the
+ * flusher announces and settles such a batch.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FlushStep } from '../../src/journal/pipeline.js';
@@ -67,7 +67,7 @@ async function startPaused(options: Parameters<Node['flusher']>[0] = {}): Promis
     ...options,
   });
   flusher.start();
-  // The journal is empty before the flusher reports that the batch is settled.
+  // The flusher empties the journal before it reports that the batch is settled.
   await expect.poll(() => count('settled')).toBe(1);
   expect(await entriesLeft()).toBe(0);
 }
@@ -117,7 +117,8 @@ describe('requested batches are settled together', () => {
 });
 
 /**
- * Commits on `server`, and records the marks and announcements. Refuses marks and announcements of a server in `gone`.
+ * Simulates a Postgres server for the flusher: records the marks and announcements of commits on `server`. Refuses
+ * marks and announcements of a server in `gone`.
  */
 function fakeServer() {
   const marks: RaisedMark[] = [];
@@ -158,7 +159,7 @@ function fakeServer() {
   return fake;
 }
 
-describe('requested batches record their marks when they are settled', () => {
+describe('requested batches record one mark when they are settled', () => {
   it('batches that are settled together record one mark, before their entries leave the journal', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
@@ -173,7 +174,7 @@ describe('requested batches record their marks when they are settled', () => {
     expect(fake.marks.slice(before).map(({ raised }) => raised)).toEqual([3]);
   });
 
-  it('a batch is written again if its Postgres server was replaced after the announcement', async () => {
+  it('a batch is written again if its Postgres server was replaced after the batch was announced', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     await putMessage(node, chat, 2, 'lost with its server');
@@ -189,7 +190,7 @@ describe('requested batches record their marks when they are settled', () => {
     expect(fake.marks.at(-1)?.server).toBe('second');
   });
 
-  it('a batch is not announced if the server of an unsettled batch was replaced', async () => {
+  it('a batch is not announced if the Postgres server of an earlier, unsettled batch was replaced', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     await putMessage(node, chat, 2, 'lost with its server');
@@ -205,7 +206,7 @@ describe('requested batches record their marks when they are settled', () => {
     await expect.poll(entriesLeft).toBe(0);
   });
 
-  it('if a commit is lost, later batches are announced only after the lost batch is written again', async () => {
+  it('if a commit is lost with its Postgres server, later batches are announced only after the lost batch is written again', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     let end = () => {};

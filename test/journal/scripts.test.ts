@@ -86,7 +86,7 @@ describe('partition/recover', () => {
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
     expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok', opened: true });
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'ok', opened: false });
-    // A late raise must change nothing, because versions were already given out.
+    // A second raise of the incarnation must change nothing, because versions were already given out.
     const version = await putMessage(node, chat, 1, 'x');
     expect(await calls.recover(runId(), 9)).toEqual({ status: 'ok', opened: false });
     expect(await node.connection.client.hgetall(node.keys.meta(partition()))).toEqual({
@@ -100,7 +100,7 @@ describe('partition/recover', () => {
 });
 
 describe('journal/heartbeat', () => {
-  it('journal/heartbeat lists live flushers, and removes late and leaving flushers', async () => {
+  it('journal/heartbeat lists live flushers, and removes flushers that leave or are late', async () => {
     const { client } = node.connection;
     const flushers = node.keys.flushers();
     expect(await calls.heartbeat('a')).toEqual({ status: 'ok', live: ['a'] });
@@ -219,7 +219,7 @@ describe('journal/state', () => {
 });
 
 describe('history/announce', () => {
-  it('a flush is announced unless one of its Postgres servers was replaced', async () => {
+  it('a flush is announced unless one of the Postgres servers that it used was replaced', async () => {
     const { keys, runner, connection } = node;
     const listener = connection.client.duplicate({ enableOfflineQueue: true });
     const heard: string[] = [];
@@ -251,7 +251,7 @@ describe('history/announce', () => {
 });
 
 describe('the scripts of the journal work while Redis is full', () => {
-  it('every script of the journal runs on a full Redis, because these scripts free memory', async () => {
+  it('every script of the journal runs while Redis is full, because these scripts free memory', async () => {
     const { client } = node.connection;
     await calls.recover(runId(), 1);
     const version = await putMessage(node, chat, 1, 'x');

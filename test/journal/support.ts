@@ -52,7 +52,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
       log += chunk;
       if (log.includes('Ready to accept connections')) break;
     }
-    // The end of the loop closed the pipe, so the further output of Redis is not read.
+    // Redis can still write output, but nobody reads it, because the end of the loop has closed the pipe.
     if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
   };
   await start();
@@ -118,7 +118,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 }
 
-/** The built program, which child processes import. It is `src/` in plain JavaScript, beside the scripts. */
+/** Builds `src/` as plain JavaScript in a folder beside the scripts, so that child processes can import the program. */
 export async function buildProgram(): Promise<{ folder: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-program-'));
   const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -192,7 +192,7 @@ export async function openNode(
   };
 }
 
-/** Does in one step what a sending script does to version, record, chat and journal. Returns the version. */
+/** Changes version, record, chat and journal in one step, as the scripts that send messages do. Returns the version. */
 const change = `
 local meta, journal, record, chat = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local version = redis.call('HINCRBY', meta, 'ver', 1)
