@@ -122,8 +122,7 @@ describe('the error of a failed TLS connection names the cause', () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);
-      // The handshake contains random bytes. For some of these bytes Redis mistakes the handshake for a complete
-      // command.
+      // The handshake contains random bytes. Redis mistakes some of them for a complete command.
       for (let i = 0; i < 6; i++)
         expect(await why(`rediss://:${password}@127.0.0.1:${port}`, 300)).toMatch(
           /does not use TLS on this port|port (may|does) not use TLS/,

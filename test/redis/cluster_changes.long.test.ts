@@ -1,4 +1,4 @@
-/** Tests the whole service on a Redis Cluster while a slot moves, without one master, and after a failover. */
+/** Tests the whole service on a Redis Cluster: while a slot moves, while one master is down, and after a failover. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { eventually, openEvents } from '../clients/event_source.js';
@@ -61,15 +61,14 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   };
   const traffic = Promise.all([talk(0), talk(1), talk(0), listen()]);
   await sleep(500);
-  // The slot moves to another master and back. When the first master gets the slot back, the other master has changed
-  // the data of the slot.
+  // The slot moves to another master and back. In between, the other master changes the data of the slot.
   for (const [from, to] of [
     [0, 1],
     [1, 0],
     [0, 2],
   ] as const) {
     await cluster.beginMove(slot, from, to);
-    // Calls wait for a limited time while their slot moves, so the move must not take longer on a busy machine.
+    // Calls wait for a limited time while their slot moves, so the move must be short even on a busy machine.
     while (!(await cluster.moveKeys(slot, from, to, 100))) await sleep(1);
     await cluster.endMove(slot, to);
     const before = acked.length;
@@ -84,7 +83,7 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   const { texts, ids: shown } = await history(bot);
   for (const text of acked) expect(once(texts, text)).toBe(1);
   for (const text of refused) expect(once([...texts, ...received.texts], text)).toBe(0);
-  // Almost no call is refused, because calls wait while their slot moves.
+  // Hardly any calls are refused, because calls wait while their slot moves.
   expect(refused.length).toBeLessThanOrEqual(Math.ceil((acked.length + refused.length) / 1_000));
   expect(warned('while its slot migrated')).toBe(true);
   expect(warned('Command queue state error')).toBe(false);
@@ -92,7 +91,7 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
   expect(received.ids).toEqual([...new Set(received.ids)].sort((a, b) => a - b));
   expect(await cluster.ownerOf(slot)).toBe(2);
-  // Each new master got a raised incarnation.
+  // Each master that got the slot raised the incarnation.
   expect(Math.max(...ids) - Math.min(...ids)).toBeGreaterThan(30_000);
 }, 180_000);
 
@@ -111,7 +110,7 @@ test('while one master is down, only calls on the partitions of this master get 
     took.push(performance.now() - began);
     return result;
   };
-  // A call to the dead master waits only for a limited time, and does not delay other calls.
+  // A call to the dead master fails after a limited time. Meanwhile, other calls are not delayed.
   const refused = service.bot(dead, 'sendMessage', { chat_id: owner.id, text: 'x' });
   for (const until = performance.now() + 6_500; performance.now() < until; await sleep(20)) {
     const text = `alone ${++round}`;

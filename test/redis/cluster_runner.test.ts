@@ -1,4 +1,4 @@
-/** Tests script calls on slots that have moved or are moving, and clusters that are refused at the start. */
+/** Tests script calls on slots that move or have moved. Also tests which clusters a node refuses at its start. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
@@ -27,8 +27,8 @@ beforeAll(async () => {
     connection,
     async recover(partition, run) {
       recovered.push(`${partition} ${run}`);
-      // Asks the cluster for the owner of the slot. The slot map of the connection may be older than the move that made
-      // this recovery necessary.
+      // Asks the cluster for the owner of the slot, because the connection's slot map may be older than the move of the
+      // slot.
       const owner = await cluster.ownerOf(slots[partition] as number);
       await clientAt(owner).hset(keys.meta(partition), { run, hw: 10 });
       await clientAt(owner).hsetnx(keys.meta(partition), 'ver', 1);
@@ -64,7 +64,7 @@ test('a client finds every master of a cluster if it knows one server', async ()
     expect(nodeAt(partition)).toBe(await cluster.ownerOf(slot));
 });
 
-test('a script call contains the run id of the server that runs it', async () => {
+test('a script call contains the run id of the server that runs the script', async () => {
   for (const partition of [0, 31, 63]) {
     await renew(partition);
     const own = connection.at(partition)?.runId();
@@ -101,14 +101,14 @@ test('after the error ASK, a call runs on the new owner of the slot', async () =
   expect(await lease(partition, 'third')).toEqual({ status: 'taken' });
 });
 
-test('after TRYAGAIN, a call on several keys of a moving slot fails with unavailable and changes nothing', async () => {
+test('after TRYAGAIN, a call on several keys of a moving slot fails as unavailable and changes nothing', async () => {
   const partition = 9;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   await clientAt(from).hset(keys.meta(partition), 'run', 'r');
   await cluster.beginMove(slot, from, (from + 1) % 3);
   const began = performance.now();
   await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
-  // The call waited for the move, because this call is repeatable.
+  // The call waited for the end of the move, because it is repeatable.
   expect(performance.now() - began).toBeGreaterThan(900);
   await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
@@ -135,7 +135,7 @@ test('after TRYAGAIN, a repeatable call waits until the new master has all keys 
   expect(nodeAt(partition)).toBe(to);
 });
 
-/** A partition, a bot in it, and the chats of the bot with three users. */
+/** A partition, a bot in this partition, and the bot's chats with three users. */
 function chatsIn(partition: number) {
   let bot = 100_001;
   while (keys.partitions.of(bot) !== partition) bot++;
@@ -203,7 +203,7 @@ test('after ASK, the calls of a combined run wait on the new owner of their keys
   const pending = sendAll('b');
   const refused = async (node: number, error: string) =>
     new RegExp(`errorstat_${error}:count=(\\d+)`).exec(await clientAt(node).info('errorstats'))?.[1];
-  // The old owner has no key of the slot. The new owner refuses calls with new keys until the move has ended.
+  // The old owner has no keys in the slot. The new owner refuses calls with new keys until the move has ended.
   await expect.poll(() => refused(to, 'TRYAGAIN')).toBeDefined();
   expect(Number(await refused(from, 'ASK'))).toBeGreaterThan(0);
   expect(await keysAt(to)).toBe(present);

@@ -34,7 +34,7 @@ async function onEach<T>(make: () => Promise<T>, idOf: (made: T) => number): Pro
   throw new Error('ids do not spread over the masters');
 }
 
-/** Starts cluster and service before the tests of a file. */
+/** Starts the cluster and the service before the tests of a file. */
 export function onCluster(): void {
   beforeAll(async () => {
     offsets.clear();
@@ -45,7 +45,7 @@ export function onCluster(): void {
       fronts: 2,
       extraEnv: { JOURNAL_HIGH_WATER: '100000' },
     });
-    // The tests kill two masters in turn. The owner and all tokens are on the third master.
+    // The tests kill the other two masters in turn, so the owner and all tokens are on this master.
     do owner = await service.newUser('olga');
     while ((await cluster.ownerOf(slotOfId(owner.id))) !== 0);
     bots = await onEach(

@@ -1,4 +1,7 @@
-/** Tests calls that share one run of a script: replies, refusals, faults, bounds and crashes, on a real Redis. */
+/**
+ * Tests script calls that share one run of their script, on a real Redis: replies, refusals, faults, limits and
+ * crashes.
+ */
 import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -64,7 +67,7 @@ beforeEach(async () => {
   dir = temporaryFolder();
   await open();
   await Promise.all(chats.map(seedChat));
-  // Makes the first calls, which open the partition and load both forms of the script.
+  // Makes first calls, so that the partition is open and Redis has both forms of the script.
   await send('first', chats[39]);
   await Promise.all([send('second', chats[39]), send('third', chats[39])]);
   await client.config('RESETSTAT');
@@ -149,7 +152,7 @@ test('a combined run leaves the same versions and byte counts as single calls', 
   ]);
 });
 
-test('if only one call is made in an event loop turn, the call is sent alone, in the same turn', async () => {
+test('if only one call is made in an event loop turn, it is sent alone, in the same turn', async () => {
   const sending = send('a');
   await new Promise(setImmediate);
   expect(connection.client.commandQueue.length).toBe(1);
@@ -176,7 +179,7 @@ test('in a combined run, a refused call changes nothing, and the other calls are
   expect(sent[4]).toMatchObject({ first: 2, reply: await record(chat, 1) });
   const kept = await Promise.all((await client.keys('*}:req:*')).map((key) => client.get(key)));
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual([
-    // The two calls that are made before each test also share a key.
+    // The two calls before each test share a key too.
     ...['10 ', '10 ', '11 ', '14 '],
   ]);
   expect(await client.exists(keys.chat(unknown))).toBe(0);
@@ -191,7 +194,7 @@ test('two calls with one request id in a combined run are applied once and get t
   expect(await client.xlen(journal)).toBe(5);
 });
 
-test('if a combined run contains a call with a reply keyboard, the calls before and after this call get the right versions', async () => {
+test('calls before and after a call with a reply keyboard get the right versions in a combined run', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1], { keep: 'rk' }), send('c', chats[2])]);
   expect(await scriptsRun()).toBe(1);
   expect(sent.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
@@ -256,7 +259,7 @@ test('a combined run on a closed partition recovers the partition and applies ev
   expect(await client.hget(keys.chat(chats[1] as ChatRef), 's')).toBe('1');
 });
 
-test('if Redis no longer has the combined form of a script, the form is sent again in full', async () => {
+test('if Redis no longer has the combined form of a script, the runner sends the form again in full', async () => {
   await client.script('FLUSH');
   const sent = await Promise.all([send('a'), send('b')]);
   expect(sent).toMatchObject([{ first: 1 }, { first: 2 }]);
@@ -265,7 +268,7 @@ test('if Redis no longer has the combined form of a script, the form is sent aga
   expect(await client.info('commandstats')).not.toMatch(/cmdstat_eval:/);
 });
 
-test('if the answer of a combined run is lost, its calls are repeated one by one, and each is applied once', async () => {
+test('if the reply to a combined run is lost, its calls are retried one by one, and each is applied once', async () => {
   const sending = Promise.all([send('a'), send('b'), send('c', chats[1])]);
   await new Promise(setImmediate);
   connection.client.stream.destroy();
@@ -311,13 +314,13 @@ test('a combined run of the maximum number of calls takes Redis less than 2 ms',
   expect(Math.min(...took)).toBeLessThan(2_000);
 });
 
-test('if a combined run is cut off in the append-only file, the whole run is dropped', async () => {
+test('if the append-only file ends within a combined run, Redis drops the whole run', async () => {
   await Promise.all([send('a'), send('b', chats[1])]);
   const size = await fileBytes();
   await Promise.all([send('c'), send('d', chats[1]), send('e', chats[2])]);
   const whole = await fileBytes();
   await close();
-  // Truncates the file inside the last call of the second run.
+  // The file now ends inside the last call of the second run.
   await truncate(await appendOnlyFile(), whole - 60);
   expect(whole - size).toBeGreaterThan(600);
   await open();
@@ -330,14 +333,17 @@ test('if a combined run is cut off in the append-only file, the whole run is dro
   );
 });
 
-/** Returns how many answers Redis remembers. If the calls of a run share a key, this key has a line for each answer. */
+/**
+ * Returns how many answers Redis stores under request ids. If the calls of a run share a key, this key has a line for
+ * each answer.
+ */
 async function answersKept(): Promise<number> {
   const found = await client.keys('*}:req:*');
   const values = await Promise.all(found.map((key) => client.get(key)));
   return values.reduce((sum, value) => sum + (value?.endsWith('\n') ? value.split('\n').length - 1 : 1), 0);
 }
 
-/** Throws unless every message in a chat is complete, with sequence, record, journal entry and request id. */
+/** Throws unless every message of a chat is complete: sequence number, record, journal entry and request id. */
 async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, number]>) {
   const entries = (await client.xrange(journal, '-', '+')).map(([, fields]) => fields[1] as string);
   const records = (await client.keys('*}:msg:*')).map((key) => key.slice(key.indexOf('}:') + 2));

@@ -1,4 +1,4 @@
-/** Tests edits, pins and reactions that share one run of a script: order, refusals, repeats and limits. */
+/** Tests edits, pins and reactions that share one run of their script: order, refusals, retries and limits. */
 import { rm } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -138,7 +138,7 @@ async function scriptsRun(): Promise<number> {
   return calls.reduce((sum, [, n, failed]) => sum + Number(n) - Number(failed), 0);
 }
 
-/** Returns the entities of the journal. Throws unless the versions and the byte counts have no gaps. */
+/** Returns the entities in the journal. Throws if there is a gap in the versions or a wrong byte count. */
 async function journaled(): Promise<string[]> {
   const entries = await client.xrangeBuffer(journal, '-', '+');
   let before = 0;
@@ -169,7 +169,7 @@ test('edits in a combined run are applied in order, and a refused edit changes n
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual(['10 ', '14 ']);
 });
 
-test('two edits with the same request id in a combined run are applied once and get the same answer', async () => {
+test('two edits with one request id in a combined run are applied once and get the same answer', async () => {
   const replies = await Promise.all([
     edit('once.a.1', 1, 'one'),
     edit('once.a.1', 1, 'one'),
@@ -194,7 +194,7 @@ test('pins in a combined run replace each other in order, and each pin has its s
   expect(await client.xlen(keys.queue(bot))).toBe(3);
 });
 
-test('reactions in a combined run are counted in order, and the same request id counts once', async () => {
+test('reactions in a combined run are counted in order, and two reactions with one request id count once', async () => {
   const post = await newPost();
   const replies = await Promise.all([
     ...[
@@ -234,7 +234,7 @@ test('while the journal is full, a combined run removes reactions but sets none,
   await journaled();
 });
 
-test('each edit, pin or reaction in a combined run is applied once, even if the answer of the run is lost', async () => {
+test('each edit, pin or reaction in a combined run is applied once, even if the reply to the run is lost', async () => {
   const post = await newPost();
   const loseAnswer = async (calls: ReadonlyArray<Promise<{ status: string }>>) => {
     await new Promise(setImmediate);
@@ -269,7 +269,7 @@ test('the longest combined run of edits, pins or reactions takes Redis less than
   for (let round = 0; round < 5; round++) {
     await measure(took.pins, () => many(8, (i) => pin(`p${round}.${i}`, 1 + (i % 3))));
     await measure(took.reactions, () => many(8, (i) => react(`r${round}.${i}`, post, 100 + round * 8 + i)));
-    // A message may be edited once a second, so each round edits other messages.
+    // A message can be edited only once a second, so each round edits other messages.
     await measure(took.edits, () => many(14, (i) => edit(`e${round}.${i}`, 4 + round * 14 + i, 'edited')));
   }
   for (const runs of Object.values(took)) expect(Math.min(...runs)).toBeLessThan(2_000);

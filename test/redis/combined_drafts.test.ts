@@ -1,6 +1,5 @@
 /**
- * Tests changes of drafts that share a run of their script. Also tests which fields of drafts Redis keeps when it
- * restarts.
+ * Tests changes of drafts that share one run of their script. Also tests what Redis keeps of drafts when it restarts.
  */
 import { rm } from 'node:fs/promises';
 import { Redis } from 'ioredis';
@@ -87,7 +86,7 @@ beforeEach(async () => {
     wv: 5,
     wp: 'all',
   });
-  // Makes the first calls, which open the partition and load both forms of the script.
+  // Makes first calls, so that the partition is open and Redis has both forms of the script.
   await show(third, 'first');
   await Promise.all([show(third, 'second'), show(third, 'third')]);
   await client.config('RESETSTAT');
@@ -121,12 +120,12 @@ test('changes of drafts in one event loop turn share a script run, and each chan
   subscriber.disconnect();
 });
 
-test('drafts of several partitions share a script run, and only the calls of a closed partition are repeated', async () => {
+test('changes of drafts in several partitions share a script run, and only the calls on a closed partition are retried', async () => {
   const bots = [bot, bot + 1, bot + 2];
   expect(new Set(bots.map(keys.partitions.of)).size).toBe(3);
   const drafts = bots.flatMap((id) => [directChat(id, 5), directChat(id, 6)]);
   for (const chat of drafts) await client.hset(keys.chat(chat), { s: 7, pi: 1, t: 'direct' });
-  // The first call to each partition opens the partition.
+  // These calls open their partitions.
   for (const chat of drafts) await show(chat, 'first');
   await client.config('RESETSTAT');
   const showAll = () => Promise.all(drafts.map((chat) => show(chat, 'next', '2')));
@@ -140,7 +139,7 @@ test('drafts of several partitions share a script run, and only the calls of a c
   expect(await Promise.all(drafts.map(textOf))).toEqual(drafts.map(() => '{"text":"next"}'));
 });
 
-test('if the answer of a combined run is lost, its changes are shown one by one', async () => {
+test('if the reply to a combined run is lost, its drafts are shown one by one', async () => {
   const showing = Promise.all([show(one, 'a'), show(other, 'b')]);
   await new Promise(setImmediate);
   connection.client.stream.destroy();
@@ -158,8 +157,7 @@ test('a draft adds nothing to the append-only file, but a stopped draft is still
   const before = await fileBytes();
   await Promise.all([show(one, 'a'), show(other, 'b')]);
   expect(await fileBytes()).toBe(before);
-  // The deadline of a stopped draft depends on this time. The time is chosen so that the draft does not expire during
-  // the test.
+  // The draft expires some time after this time. The time is so late that the draft does not expire during the test.
   await client.hset(keys.draft(one), 't', Date.now() + 600_000);
   expect(await stop(one)).toMatchObject({ status: 'ok' });
   const stopped = await client.hgetall(keys.draft(one));
@@ -174,10 +172,10 @@ test('a draft adds nothing to the append-only file, but a stopped draft is still
   expect(await textOf(one)).toBe('');
 });
 
-test('a change of a stopped draft keeps the draft stopped for the full time after a restart', async () => {
+test('a change of a stopped draft keeps the draft stopped after a restart, for the full time', async () => {
   await show(one, 'a');
   await stop(one);
-  // The draft was stored long ago, so the next change stores it again.
+  // Backdates the last storing of the draft, so that the next change stores it again.
   await client.hset(keys.draft(one), 't', Date.now() - limits.draft_store_interval_ms - 1);
   await client.pexpire(keys.draft(one), 20_000);
   await show(one, 'b');

@@ -95,7 +95,7 @@ describe('script headers are parsed', () => {
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('a shared function that uses KEYS is refused, and the error names the file and line of the function', () => {
+  test("a shared function that uses KEYS is refused, and the error names the function's file and line", () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
     expect(() => read('@summary x.', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
@@ -130,7 +130,7 @@ test('keys, arguments, flags and limits are available to the script body by name
   expect(body).toBe(`return ok(k_key, d_key(1), f, l, ${limits.queue_bytes_max})`);
 });
 
-test('each line of a combined script is mapped to the file that it came from', () => {
+test('each line of a combined script is mapped to the file that the line came from', () => {
   put('lib/f.lua', '@summary f.\n@why it must.', 'local f = 1');
   const { source, origin } = read('@summary x.', 'local a = f\nreturn ok(a)');
   const lines = source.split('\n');
@@ -220,7 +220,7 @@ describe('the combined form', () => {
     ...['@arg f flag', '@args l int'],
   ].join('\n');
 
-  test('a script has a combined form only if the header of the script declares a combined form', () => {
+  test('a script with a request id has a combined form only if its header declares one', () => {
     expect(read(header.replace('@combine 4\n', '')).combined).toBeNull();
     expect(read(header).combined?.callsMax).toBe(4);
   });
@@ -230,14 +230,14 @@ describe('the combined form', () => {
     expect(read(repeatable).combined?.ownKeys).toEqual(['other', 'own']);
   });
 
-  test('all calls of a combined run share the keys that depend only on the partition', () => {
+  test('all calls of a combined run share the keys that depend on nothing but the partition', () => {
     expect(read(header).combined).toMatchObject({
       commonKeys: ['meta', 'root'],
       ownKeys: ['request', 'own'],
     });
   });
 
-  test('each line of the combined form is mapped to the file that it came from', () => {
+  test('each line of the combined form is mapped to the file that the line came from', () => {
     put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
     const form = read(header, 'local a = f\nreturn ok(a)').combined;
     const lines = form?.source.split('\n') ?? [];
@@ -256,7 +256,7 @@ describe('the combined form', () => {
     expect(combined?.source).toContain('if combined then saved() end');
   });
 
-  test('the combined form ends with calls of the functions that shared files declare for the end of a run', () => {
+  test('the combined form ends with the functions that shared files declare for the end of a run', () => {
     put('lib/f.lua', '@summary f.\n@after ends', 'local f = 1\nlocal function ends() end');
     const { source, combined } = read(header, 'return ok(f)');
     expect(source).not.toContain('ends');
@@ -285,7 +285,7 @@ test('shared files are not read as scripts', () => {
   expect([...readScripts(root).keys()]).toEqual(['a/first', 'z/last']);
 });
 
-test('the generator creates one result type per status, and leaves out the run id that the runner handles', () => {
+test('the generator creates one result type per status, and leaves out the run id, which the runner handles', () => {
   put(
     'a/b.lua',
     '@summary Does it.\n@key k {NN}:k SET\n@arg run text\n@arg n int\n@args l bytes\n@ok a int?\n@err stale_run\n@err no t text',

@@ -1,4 +1,4 @@
-/** Tests hints of a channel whose slot moves to another master while the node unsubscribes from it. */
+/** Tests hints of a channel whose slot moves to another master while a node unsubscribes from the channel. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -98,7 +98,7 @@ async function listenAt(tag: string, lasting: string) {
         await next.client.spublish(channel, text);
         expect(received).toContain(text);
       }),
-    /** Expects that hints of the second channel arrive over the connection that was held back. */
+    /** Expects that the connection whose output was held back still delivers hints of the second channel. */
     hearLasting: (text: string) =>
       eventually(async () => {
         await old.client.spublish(`{${lasting}}:on_bot:2`, text);
@@ -133,7 +133,7 @@ test('if a slot moves during an unsubscribe, the message and the error that Redi
     await at.move();
     const count = at.proxy.heldCount();
     at.unlisten();
-    // An unused subscription stays open for five seconds.
+    // A connection closes an unused subscription only after five seconds.
     await eventually(() => expect(at.proxy.heldCount()).toBeGreaterThan(count));
     at.proxy.release();
     await at.hearLasting('in step');

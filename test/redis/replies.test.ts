@@ -6,8 +6,8 @@ import { OwnDecoder, Replies } from '../../src/redis/replies.js';
 type Decoder = new (options: ConstructorParameters<typeof OwnDecoder>[0]) => { write(chunk: Buffer): void };
 
 /**
- * Returns the results of a decoder for a stream that arrives in pieces. Errors are marked, because their classes
- * differ.
+ * Returns what a decoder returns for a stream that arrives in pieces. Marks errors, because the two decoders have
+ * different error classes.
  */
 function decoded(Kind: Decoder, chunks: readonly Buffer[]): unknown[] {
   const received: unknown[] = [];
@@ -32,7 +32,7 @@ const bulk = fc
 const simple = fc.oneof(
   bulk,
   line.map((text) => Buffer.from(`+${text}\r\n`)),
-  // The decoder of ioredis returns a value that is off by one near 2^53.
+  // Near 2^53, the decoder of ioredis returns a value that is off by one.
   fc
     .maxSafeInteger()
     .map((n) => Math.trunc(n / 2))
@@ -71,7 +71,7 @@ describe('the decoder parses Redis replies', () => {
     expect(decoded(Replies, chunks)).toEqual(decoded(OwnDecoder, chunks));
   });
 
-  test('ioredis decodes the replies of a connection that starts in RESP3', () => {
+  test("ioredis can use the decoder's replies on a connection that starts in RESP3", () => {
     fc.assert(
       fc.property(fc.array(refusal, { maxLength: 2 }), bulk, places, (refusals, value, at) => {
         const opening = Buffer.from('%1\r\n+proto\r\n:3\r\n');

@@ -24,9 +24,9 @@ const chat = chats[0] as ChatRef;
 const [meta, journal] = [keys.meta(partition), keys.journal(partition)];
 
 /**
- * Starts a proxy between the runner and Redis. `lose` cuts the connection after Redis has answered a command that
- * contains the text. `delay` cuts the connection before such a command, and `arrive` lets the command reach Redis.
- * `gate` delays new connections.
+ * Starts a proxy between the runner and Redis. `lose` cuts the connection when Redis has answered a command that
+ * contains the given text, so that the answer is lost. `delay` cuts the connection and keeps such a command back until
+ * `arrive` sends it to Redis. `gate` delays new connections.
  */
 async function startProxy(redisUrl: string) {
   const port = Number(new URL(redisUrl).port);
@@ -74,7 +74,7 @@ async function startProxy(redisUrl: string) {
     gate(until: Promise<unknown>) {
       opened = until;
     },
-    /** Returns the reply to the late command. */
+    /** Sends the delayed command to Redis, and returns the reply. */
     async arrive(): Promise<string> {
       if (late === null) throw new Error('no command was delayed');
       const { upstream, bytes } = late;
@@ -138,7 +138,8 @@ beforeEach(async () => {
   });
   await client.hset(keys.queueState(bot), { seq: 1, inc: 1, bytes: 0, mask: 63 });
   await Promise.all(chats.map(seedChat));
-  // Loads both forms of the script. Otherwise a late command would be refused because its script is unknown.
+  // Makes first calls, so that Redis has both forms of the script. Otherwise it would refuse a late command with an
+  // unknown script.
   const idle = chats[190] as ChatRef;
   await send('once.warm.1', idle);
   await Promise.all([send('once.warm.2', idle), send('once.warm.3', idle)]);
@@ -169,21 +170,21 @@ const pin = (request: string, id: number) =>
     },
   );
 
-/** Sends a message alone, or together with another message in a combined run. */
+/** Sends a message: alone, or in a combined run with another message. */
 const forms = {
   alone: (request: string, text: string) => [send(request, chat, text)],
   'in a run': (request: string, text: string) => [send(request, chat, text), send(`${request}2`, chats[1])],
 };
 const formNames = Object.keys(forms) as Array<keyof typeof forms>;
 
-/** Returns the keys of requests that no other process may repeat. */
+/** Returns the request keys. Leaves out requests that other processes may repeat. */
 const requests = async () =>
   (await client.keys('*}:req:*'))
     .map((key) => key.slice(key.indexOf('}:req:') + 6))
     .filter((id) => !id.startsWith('once.'));
 const sequence = (ref = chat) => client.hget(keys.chat(ref), 's');
 
-test('the calls of a combined run share one key for their requests, and a single call has its own key', async () => {
+test('the calls of a combined run share one key for their requests, and a single call has a separate key', async () => {
   await send('a');
   await Promise.all([send('b'), send('c', chats[1]), send('once.d.1', chats[2]), send('e', chats[3])]);
   const shared = (await requests()).filter((id) => id !== 'a');
@@ -219,7 +220,7 @@ test.each(['alone', 'in a run'])(
   },
 );
 
-test('a request that other processes may repeat is applied once over two fronts', async () => {
+test('a request that other processes may repeat is applied once, even if two fronts send it', async () => {
   const other = newRunner(connection);
   const sent = await Promise.all([
     ...[send('once.x.1'), send('a', chats[1]), send('once.x.1', chat, 'text', other)],
@@ -227,7 +228,7 @@ test('a request that other processes may repeat is applied once over two fronts'
   ]);
   expect(sent[2]).toEqual(sent[0]);
   expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
-  // The call of each front has a key of its own.
+  // The calls of the two fronts have different keys.
   expect(await requests()).toHaveLength(2);
 });
 
@@ -251,7 +252,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     expect(await sequence()).toBe('1');
   });
 
-  test('a message is stored once if its journal entry was flushed before the call is repeated', async () => {
+  test('a message is stored once if the flusher wrote its journal entry before the call is repeated', async () => {
     proxy.lose('marked');
     const pending = Promise.all(forms[form]('a', 'marked'));
     await expect.poll(() => client.xlen(journal)).toBeGreaterThan(0);
@@ -268,7 +269,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     process.kill(redis.pid, 'SIGKILL');
     await redis.stop();
     redis = await startRedis({ dir, port: Number(port), appendfsync: 'always', detached: false });
-    // The incarnation of the partition was raised, so the copy of the chat is no longer trusted.
+    // The incarnation of the partition was raised, so the scripts no longer trust the copy of the chat.
     expect((await pending)[0]?.status).toMatch(/^(ok|chat_missing)$/);
     const inc = Math.floor(Number(await client.hget(meta, 'ver')) / limits.versions_per_incarnation);
     for (const ref of chats) await client.hset(keys.chat(ref), 'pi', inc);
@@ -288,20 +289,20 @@ test.each(formNames)(
     proxy.lose('marked');
     const [sending, ...others] = forms[form]('a', 'marked');
     await expect.poll(() => sequence()).toBe('1');
-    // The copy of the chat is no longer trusted, as after a failover. The second attempt is therefore refused.
+    // Makes the copy of the chat outdated, as after a failover. The script therefore refuses the second attempt.
     await client.hset(keys.chat(chat), 'pi', 2);
     reconnect();
     expect(await sending).toMatchObject({ status: 'chat_missing' });
     expect(await Promise.all(others)).toMatchObject(others.map(() => ({ status: 'ok', first: 1 })));
     await client.hset(keys.chat(chat), 'pi', 1);
-    // The store repeats the request after it has loaded the chat, together with other calls.
+    // The store loads the chat and then sends the request again, together with other calls.
     const again = await Promise.all([send('c', chats[2]), send('a', chat, 'marked'), send('d', chats[3])]);
     expect(again).toMatchObject(again.map(() => ({ status: 'ok', first: 1 })));
     expect(await sequence()).toBe('1');
   },
 );
 
-test('each pin of a combined run is applied once, even if the answer is lost or the run arrives late', async () => {
+test('each pin of a combined run is applied once, even if the reply is lost or the run arrives late', async () => {
   await Promise.all([send('a'), send('b')]);
   await Promise.all([pin('warm', 1), pin('warm2', 2)]);
   proxy.lose(`msg:${chatText(chat)}:1`);
@@ -316,7 +317,7 @@ test('each pin of a combined run is applied once, even if the answer is lost or 
   expect(await client.hmget(keys.chat(chat), 's', 'pin')).toEqual(['8', '2']);
 });
 
-test('a late run is refused even if only one of its calls was already repeated successfully', async () => {
+test('a combined run that arrives late is refused if any of its calls was already retried successfully', async () => {
   proxy.delay('marked');
   await client.hset(keys.chat(chats[1] as ChatRef), 't', 'blocked');
   const sent = await Promise.all([send('a', chat, 'marked'), send('b', chats[1])]);

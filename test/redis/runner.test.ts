@@ -1,4 +1,4 @@
-/** Forces faults during a script call, on a real Redis behind a proxy that cuts and pauses the connection. */
+/** Tests faults during a script call, on a real Redis. A proxy cuts and pauses the connection. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -12,8 +12,8 @@ import { type FreshRedis, freshRedis } from '../support/servers.js';
 import { fastest, ready_ms_max } from '../support/times.js';
 
 /**
- * Starts a proxy between client and Redis. `cut` ends the connection after a command that contains the text was
- * forwarded.
+ * Starts a proxy between the client and Redis. `cut` ends the connection after the proxy has forwarded a command that
+ * contains the given text.
  */
 async function startProxy(port: number) {
   const sockets = new Set<Socket>();
@@ -37,7 +37,7 @@ async function startProxy(port: number) {
       upstream.write(chunk);
     });
     upstream.on('data', (chunk) => {
-      // Redis has answered, so the command was applied. The answer is lost.
+      // Redis has applied the command. Its answer is lost.
       if (cutting) client.destroy();
       else client.write(chunk);
     });
@@ -142,7 +142,7 @@ test('if a partition was never opened, a call recovers the partition once and su
   expect(recovered).toHaveLength(1);
 });
 
-test('if a partition stays closed, a call on the partition fails with unavailable', async () => {
+test('if a partition stays closed, a call on the partition fails as unavailable', async () => {
   recover = async () => undefined;
   await expect(send('r1')).rejects.toMatchObject(unavailable);
   expect(recovered).toHaveLength(3);
@@ -171,7 +171,7 @@ test('a call on a full journal gets 429', async () => {
   expect(await journalLength()).toBe(10);
 });
 
-test('a call with a request id is repeated after a cut connection and applied once', async () => {
+test('a call with a request id is retried after a cut connection and applied once', async () => {
   await send('r1');
   proxy.cut('req:r2');
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
@@ -179,7 +179,7 @@ test('a call with a request id is repeated after a cut connection and applied on
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
 });
 
-test('a repeated call uses a new token, so that a used ticket is not recreated', async () => {
+test('a retried call uses a new token, so that a used ticket is not recreated', async () => {
   await send('r1');
   const read = (bot: number, token: string) => {
     const record = keys.bot(bot);
@@ -202,7 +202,7 @@ test('a call without a request id reports an unknown outcome after a cut connect
   expect(await straight.client.zcard(due)).toBe(0);
 });
 
-test('while Redis is unavailable, repeatable calls wait for a limited time', async () => {
+test('while Redis is unavailable, repeatable calls wait for a limited time and are then refused', async () => {
   await send('r1');
   proxy.refuse(true);
   await once(connection.client, 'close');
@@ -219,7 +219,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time', asy
 });
 
 test('if Redis stops answering, pending calls fail before the connection is closed', async () => {
-  // Makes two calls, which load the combined form. Redis gets the later calls in this form.
+  // Makes two calls in one turn, so that Redis has the combined form of the script for later calls.
   await Promise.all([send('r0'), send('r1')]);
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -232,7 +232,7 @@ test('if Redis stops answering, pending calls fail before the connection is clos
       Array.from({ length: 3 }, () => ({ status: 'rejected', reason: unavailable })),
     );
     expect(gaveUp).toBe(false);
-    // Redis counts as unavailable. No command is sent to it, and calls that cannot be repeated fail immediately.
+    // Redis counts as unavailable: no command is sent to it, and calls that cannot be retried fail immediately.
     expect(connection.runId()).toBeNull();
     const owed = client.commandQueue.length;
     await expect(sweep()).rejects.toMatchObject(unavailable);
@@ -241,8 +241,7 @@ test('if Redis stops answering, pending calls fail before the connection is clos
     process.kill(redis.pid, 'SIGCONT');
   }
   await connection.ready(ready_ms_max);
-  // Redis ran the commands that it had received before it became silent. Redis therefore recognises the repeated
-  // request.
+  // Redis has run the commands that it received before it was stopped. It therefore recognises the request id.
   expect(await send('r2')).toMatchObject({ status: 'ok', first: 3 });
   expect(await send('r4')).toMatchObject({ status: 'ok', first: 5 });
   expect(gaveUp).toBe(false);
@@ -260,7 +259,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   };
   let slowed = true;
   const slowing = (async () => {
-    // Measures how many steps the script needs to run for this long on this machine, which may be busy.
+    // Finds out how many steps take this long on this machine, which may be busy.
     for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 200) / (await busyMs(steps)));
     slowed = false;
   })();
@@ -270,7 +269,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   expect(sent).toBeGreaterThan(2);
 });
 
-test('a call fails with unavailable if Redis accepts the connection but never answers', async () => {
+test('a call fails as unavailable if Redis accepts the connection but never answers', async () => {
   const mute = createServer(() => undefined);
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');
@@ -300,7 +299,7 @@ test('calls that add data to a nearly full Redis are refused until memory is fre
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
   await setTo(limits.redis_roomy_percent - 5);
   expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', first: 2 });
-  // If `maxmemory` is not set, a setting of Petrel defines the limit.
+  // If `maxmemory` is not set in Redis, a setting of Petrel is the limit.
   await straight.client.config('SET', 'maxmemory', '0');
   await memory.check();
   expect(watched.isFull(partition)).toBe(false);
@@ -327,7 +326,7 @@ test('a Redis that refuses writes because it lacks replicas counts as unavailabl
   await expect(send('r2')).rejects.toMatchObject(unavailable);
 });
 
-test('the error for a fault in a script names the script and the line in its file', async () => {
+test("an error in a script names the script and the line in the script's file", async () => {
   await send('r1');
   await straight.client.set(keys.journal(partition), 'not a stream');
   const fault = await send('r2').catch((error: Error) => error);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { numberOf } from '../../src/redis/scripts/script_reply.js';
 
-test('a numeric text in a reply is read as a number', () => {
+test('a number that a script returns as text is read as a number', () => {
   const text = fc.oneof(
     fc.integer().map(String),
     fc.maxSafeInteger().map(String),

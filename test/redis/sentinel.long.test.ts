@@ -71,7 +71,7 @@ test('a client asks the Sentinels for the master, and uses the master', async ()
   await expect(checkRedis(unknown, 1_000)).rejects.toThrow(/the master nobody of 3 Sentinels cannot be used/);
 });
 
-test('after a master is killed under traffic, replicated changes remain, and no id is given out twice', async () => {
+test('after a master is killed under traffic, replicated changes are kept, and no id is given out twice', async () => {
   await resultOf(say(bot, 'before'));
   await resultOf(say(pushed, 'pushed before'));
   await eventually('a delivery', () => delivered.includes('pushed before'));
@@ -125,7 +125,7 @@ test('after the failover, long polls are woken and webhooks are delivered', asyn
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('if a new master is announced while a connection looks for the master, the connection reconnects', async () => {
+test('if Sentinels announce a new master while a connection looks for the master, the connection connects to the new master', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
   const connections = Array.from(
@@ -136,7 +136,7 @@ test('if a new master is announced while a connection looks for the master, the 
   try {
     await Promise.all(connections.map((connection) => connection.ready(ready_ms_max)));
     const ids = await Promise.all(connections.map(({ client }) => client.client('ID')));
-    // A request to this Sentinel waits for a second. In the meantime, another Sentinel starts the failover.
+    // Requests to this Sentinel wait for a second. Meanwhile, another Sentinel starts the failover.
     process.kill(stopped, 'SIGSTOP');
     await openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel'), servers.sentinels[1]);
     for (const id of ids) {
@@ -151,7 +151,7 @@ test('if a new master is announced while a connection looks for the master, the 
   }
 }, 180_000);
 
-/** True in `npm run test:cluster`, which also runs the test below. */
+/** True in `npm run test:cluster`, which also runs the next test. */
 const long = process.env.PETREL_TEST_REDIS !== undefined;
 
 if (long)
@@ -162,14 +162,14 @@ if (long)
     );
     const last = (await resultOf(say(bot, 'on the second'))).message_id;
     await watched.caughtUp();
-    // Repeats the request. Sentinels refuse a failover while another failover is running, and abandon a failover if
-    // they have heard too little from the replica.
+    // Requests a failover repeatedly. Sentinels refuse a failover while another failover is running, and abandon a
+    // failover if they have heard too little from the replica.
     const request = () =>
       openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel')).catch(() => undefined);
     await request();
     const requests = setInterval(request, 8_000);
     await watched.replaced(1).finally(() => clearInterval(requests));
-    // The former master accepts writes until Sentinels have made it a replica. These late writes are lost.
+    // The former master accepts writes until Sentinels have made it a replica. These writes are lost.
     await eventually('the first node is the master again', async () => {
       const { status, body } = await say(bot, 'on the first again');
       return status === 200 && body.result.message_id > last + 10_000;
