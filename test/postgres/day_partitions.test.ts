@@ -1,6 +1,6 @@
 /**
- * Tests that failed deliveries are stored in one partition per day. Each partition is created in advance and dropped at
- * its age limit. An insert never fails because a partition is missing.
+ * Tests that failed deliveries are stored in one table partition per day. Each partition is created in advance, and
+ * dropped at its age limit. An insert never fails because a partition is missing.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createMaintenance } from '../../src/journal/maintenance.js';
@@ -108,7 +108,7 @@ test('the state of a table shows which days have a partition, and how many parti
 test('failures and successes of deliveries are listed together in the order of the attempts', async () => {
   await keepDays(pool, age_ms);
   await append(attempt(1, false), attempt(1, true), attempt(2, false));
-  // This row has the form that an older program writes.
+  // Writes a row in the form that earlier versions of the program write.
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
     values (7, 2, now(), false, 1, '', 2)`);
   await append(attempt(2, true), attempt(3, false), attempt(9, false, Date.now(), 8));
@@ -141,7 +141,7 @@ test('a partition is dropped after its retention time', async () => {
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
-  // If messages are kept for fewer days, failures are kept for fewer days too.
+  // Failures are kept no longer than messages.
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
@@ -159,7 +159,7 @@ async function holdTable(): Promise<() => Promise<void>> {
   };
 }
 
-test('if a long transaction uses the table, a daily partition is dropped later', async () => {
+test('a daily partition is dropped later if a long transaction uses the table', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-9);
   const letGo = await holdTable();
@@ -195,7 +195,7 @@ test('daily partitions that cannot be created are reported', async () => {
   expect(errors).toHaveLength(1);
 });
 
-test('a table that has the name of a daily partition is reported', async () => {
+test('a table that has the name of a missing daily partition is reported', async () => {
   await run(`create table ${dayName(3)} (other int)`);
   await expect(keepDays(pool, age_ms)).rejects.toThrow(/already exists/);
   expect(await days()).toEqual([0, 1, 2]);

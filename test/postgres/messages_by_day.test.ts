@@ -1,6 +1,6 @@
 /**
- * Tests the table of messages, which is partitioned by the day on which a message was recorded. Tests writes,
- * deletions, purges, and the migration that moves messages into these partitions.
+ * Tests the table of messages, which has partitions by the day on which a message was recorded: writes, deletions,
+ * purges, and the migration that moves messages into these partitions.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -42,7 +42,7 @@ const write = (...entries: JournalEntry[]) =>
     prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }], new Map()),
     (_, reason) => expect.unreachable(reason),
   );
-/** Returns the partition and version of each message. The version of a tombstone is negative. */
+/** Returns the table partition and the version of each message. The version of a tombstone is negative. */
 async function rows(): Promise<string[]> {
   const found = await db.query<{ at: string; id: number; version: number; gone: boolean }>(
     `select tableoid::regclass::text as at, message_id as id, version, record is null as gone from messages order by 2`,
@@ -80,20 +80,20 @@ test('the partitions for messages of future days are created once and leave no g
     [3, 6],
   ]);
   expect(await daysAhead(pool, messages)).toBe(3);
-  // A new setting applies only to partitions that do not exist yet.
+  // A changed setting applies only to partitions that do not exist yet.
   await run(`drop table ${spans[1]?.name}`);
   await keepDays(pool, Infinity, messagesByDay(undefined));
   expect((await readSpans(pool, messages)).spans.at(-1)).toMatchObject({ from: today + 3, to: today + 183 });
 });
 
-test('all versions of a message are stored, read and deleted in the partition of its day', async () => {
+test("all versions of a message are stored, read and deleted in the partition of the message's day", async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   await write(entry(1, 3, record(3, today - 2)), entry(2, 4, record(4, today, null)));
   const [old, now] = [name(today - 4, today - 1), name(today, today + 3)];
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
-  // Writing an older version changes nothing.
+  // Writes older versions, which change nothing.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
   expect((await loadMessages(db, 12, 5, [1, 2, 3])).map((row) => row.record?.length ?? 0)).toEqual([
@@ -104,7 +104,7 @@ test('all versions of a message are stored, read and deleted in the partition of
   expect((await loadNewestMessages(db, 12, 5, [1, 2], 1_000)).length).toBe(2);
 });
 
-test('a tombstone without a day deletes its message in any partition, even if the message is in the same batch', async () => {
+test('a tombstone without a day deletes its message in any partition, even if the same batch contains the message', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   const nothing = Buffer.alloc(0);
@@ -116,7 +116,7 @@ test('a tombstone without a day deletes its message in any partition, even if th
     entry(3, 5, nothing),
   );
   const old = name(today - 4, today - 1);
-  // The third message gets no tombstone, because none of its versions was ever written.
+  // The third message gets no tombstone, because no version of this message was ever written.
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 3, record(3, today - 2)));
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
@@ -135,7 +135,7 @@ test('a message is stored in the default partition if its day has no partition',
 test('a purge removes the tombstones of one partition and leaves the rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
-  // The first rows of all partitions have the same position in their partition.
+  // The first row of each partition has the same position (ctid) in its partition.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today, null)));
   await run(`update messages set deleted_at = now() - interval '2 days' where message_id = 2`);
   await run(`vacuum full messages_${name(today, today + 3)}`);
@@ -156,13 +156,13 @@ test('the migration derives the day of each message of an older installation', a
         bytes,
         bytes === null ? new Date() : null,
       ]);
-    // The versions have every length that a header can have.
+    // The lengths of these versions are all lengths that can occur in a header.
     const versions = [5, 200, 60_000, 3_000_000_000, 2 ** 41];
     for (const [i, version] of versions.entries())
       await put(i + 1, version, record(version, today - i * 100));
     await put(6, 9, null);
     await put(7, 9, Buffer.from('x'));
-    // This message was written while the clock was ahead.
+    // This message was written while the clock was two days ahead.
     await put(8, 9, record(9, today + 2));
 
     await client.query('create publication other for table messages');

@@ -55,7 +55,7 @@ describe('migrate updates the schema of a database', () => {
     expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
   });
 
-  it('migrate reports which versions of the program can use the new schema', async () => {
+  it('migrate prints which versions of the program can use the new schema', async () => {
     await migrate(url);
     const now = schemaVersion();
     expect(await databaseProblem(url, now)).toBeNull();
@@ -91,8 +91,8 @@ describe('migrate updates the schema of a database', () => {
     });
     await holding;
     const migrated = migrate(url, undefined, folder);
-    // The migration stops waiting for the table. Later readers therefore get answers although the first reader is still
-    // active.
+    // The migration has stopped waiting for the table. Later readers therefore get answers, although the first reader
+    // is still active.
     const other = createPool({ url, max: 1, name: 'other' });
     for (let i = 0; i < 30; i++) {
       await other.query(statement('again', 'select count(*) from bots'));

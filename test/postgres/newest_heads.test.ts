@@ -14,7 +14,7 @@ const sql = sqlOver(async <T>(text: string, params: readonly unknown[] = []) => 
   return (await client.query(text, [...params])).rows as T[];
 });
 
-/** Stores the messages of a chat. Each has an age in days. A null stands for a deleted message of today. */
+/** Stores the messages of a chat, given as ages in days. A null stands for a message of today that was deleted. */
 async function store(chat: number, ages: ReadonlyArray<number | null>): Promise<void> {
   await client.query(
     `insert into messages (chat_id, user_id, message_id, version, day, record)
@@ -50,7 +50,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('the newest message of a chat is found whatever its age', async () => {
+test('the newest message of a chat is found however old it is', async () => {
   await store(1, [400, 40, 10, 1, 0]);
   await store(2, [400, 40, 10]);
   await store(3, [400, 40]);

@@ -120,7 +120,7 @@ describe('the pool runs statements and transactions', () => {
       expect(found).toEqual([
         { transactions: 1, ids: [from, from + 1], raw: Buffer.from([0, 255]), nothing: null },
       ]);
-      // This batch fails before any part of it is sent. The next query must therefore not commit a part of the batch.
+      // This batch fails before any part of it is sent. Nothing of it may be committed by the next query.
       await expect(one.batch(batch(from + 10, circle))).rejects.toThrow(/circular/i);
       expect(await one.batch([{ statement: insert, values: [from + 2] }])).toEqual([{ id: from + 2 }]);
       expect((await one.query(statement('ids', 'select id from counters order by 1'))).rows).toEqual(
@@ -154,7 +154,7 @@ describe('the pool runs statements and transactions', () => {
     expect(pool.retries()).toBe(1);
   });
 
-  it('a statement that fails with a deadlock is repeated, and is refused as unavailable if all repeats fail', async () => {
+  it('a statement that fails with a deadlock is retried, and fails as unavailable if all retries fail', async () => {
     await pool.query(statement('tries', 'create sequence tries'));
     const make = `create function fail(times int) returns int language plpgsql as $$ begin
       if nextval('tries') <= times then raise exception using errcode = '40P01'; end if;
@@ -192,7 +192,7 @@ describe('the pool runs statements and transactions', () => {
     silent.close();
   });
 
-  it('the pool replaces connections that Postgres closed, whether they were idle or in use', async () => {
+  it('the pool replaces connections that Postgres has closed, whether they were idle or in use', async () => {
     const errors: Error[] = [];
     const cut = createPool({ url, max: 2, name: 'cut', onError: (error) => errors.push(error) });
     const end = statement(
@@ -212,7 +212,7 @@ describe('the pool runs statements and transactions', () => {
     });
     expect((await pool.query(end)).count).toBe(2);
     expect(isUnavailable(await busy)).toBe(true);
-    // The pool may still hand out an idle connection that Postgres has closed, until the pool gets the close event.
+    // The pool may hand out an idle connection that Postgres has closed until it gets the connection's close event.
     await eventually('the pool knows that the idle connection was closed', () => errors.length > 0);
     expect((await cut.query(statement('one', 'select 1'))).count).toBe(1);
     await cut.close();

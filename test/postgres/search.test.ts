@@ -79,13 +79,13 @@ test('a pattern escapes its special characters, and a text must match every patt
   expect(await idsOf('мо СКВ')).toEqual([1]);
 });
 
-test('a search distinguishes letters whose bytes share a hexadecimal digit', async () => {
+test('a search distinguishes letters that have a hexadecimal digit in common', async () => {
   await store(-5, ['to', '4o', 'do', 'TO', 'qatar', 'aqtqb']);
   expect((await search([range(-5)], 'to'))[0]?.ids).toEqual([4, 1]);
   expect((await search([range(-5)], 'qatar'))[0]?.ids).toEqual([5]);
 });
 
-test('a search stops at the row limit of its range, and returns the id at which it stopped', async () => {
+test('a search stops at the row limit and returns the id at which it stopped', async () => {
   await store(-2, ['old x', 'x', null, 'x', 'y']);
   const [whole, part, rest, none] = await search(
     [range(-2), range(-2, { rows: 3 }), range(-2, { before: 3 }), range(-3)],
@@ -98,7 +98,7 @@ test('a search stops at the row limit of its range, and returns the id at which 
   expect((await search([range(-2)], 'x', 2))[0]?.ids).toEqual([4, 2]);
 });
 
-test('the search of a range with large records ends early, and the next search continues below the last record', async () => {
+test('a search through large records ends early, and the next search continues below the last record', async () => {
   const large = `x${'y'.repeat(100 * 1024)}`;
   await store(
     -4,

@@ -1,6 +1,6 @@
 /**
- * Tests copies of partitions between two databases. The tests check which process may change a copy, and which rows the
- * target must keep during the copy.
+ * Tests the copying of partitions between two databases: which process may change a copy, and which rows the target
+ * must keep during the copy.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
@@ -22,8 +22,8 @@ async function open(id: number): Promise<Shard> {
 }
 
 /**
- * Describes a move of partitions from shard 1 to shard 2 by the process `runner`. By default, the move covers partition
- * 0.
+ * Describes a move of partitions from shard 1 to shard 2. The process `runner` makes the move. By default, only
+ * partition 0 moves.
  */
 const shareOf = (runner: string, partitions: readonly number[] = [0]) =>
   copy.shareOf({
@@ -77,7 +77,7 @@ afterAll(async () => {
   await server?.remove();
 });
 
-test('a process changes nothing after another process has taken over its move of a partition', async () => {
+test('after another process has taken over the move of a partition, the previous process changes nothing', async () => {
   const [former, present] = [shareOf('former'), shareOf('present')];
   await claim(former);
   await copy.markAway(source, former);
@@ -103,7 +103,7 @@ test('a process changes nothing after another process has taken over its move of
   await source.db.query('delete from posts');
 });
 
-test('a call gets the first result and changes nothing if it is repeated after its partition has moved', async () => {
+test('a call that is repeated after its partition has moved gets the first result and changes nothing', async () => {
   const share = shareOf('repeats');
   await claim(share);
   const call = ({ db }: Shard, name: string) =>
@@ -112,7 +112,7 @@ test('a call gets the first result and changes nothing if it is repeated after i
       return { made: 1 };
     });
   expect(await call(source, 'repeated')).toEqual({ made: 1 });
-  // Inserts more results than one statement copies, and also the result of a change of control records.
+  // Inserts more results than one statement copies, and the result of a call that belongs to no partition.
   await source.db.query(
     "insert into control_requests (request, partition) select 'other ' || n, 0 from generate_series(1, 1500) n",
   );
@@ -124,7 +124,7 @@ test('a call gets the first result and changes nothing if it is repeated after i
   for (const { db } of [source, target]) await db.query('truncate posts, partitions, control_requests');
 });
 
-test('while rows are copied to a database, the database purges no rows and drops no daily partitions', async () => {
+test('while rows are copied to a database, this database purges no rows and drops no daily partitions', async () => {
   const share = shareOf('purges');
   await claim(share);
   // This tombstone is old, but the source has not purged it yet.
@@ -136,7 +136,7 @@ test('while rows are copied to a database, the database purges no rows and drops
   expect(await pinsOf(target)).toEqual([{ version: 1 }]);
   await purgeTombstones(target.pool);
   expect(await dropSpan(target.pool, 'messages', span)).toBe(false);
-  // Postgres skips the update of a row that the target does not have.
+  // Postgres does not replicate the update of a row that the target does not have.
   await pin(2, 'pinned');
   await expect.poll(() => pinsOf(target)).toEqual([{ version: 2 }]);
   await copy.endCopy(source, target, share);
@@ -179,7 +179,7 @@ test('the rows of a moved partition are deleted even if a daily partition of mes
   await expect(copy.deleteRows(dropping, share)).resolves.toBe(0);
 }, 60_000);
 
-test('an interrupted copy continues only for the same partitions and on the same target server', async () => {
+test('an interrupted copy continues only with the same partitions and the same target server', async () => {
   await source.db.query('create table if not exists messages_rest partition of messages default');
   const share = shareOf('continues');
   await claim(share);
@@ -188,7 +188,7 @@ test('an interrupted copy continues only for the same partitions and on the same
   expect(await copy.isCopying(source, target, shareOf('continues', [1]))).toBe(false);
   await source.db.query("update installation set value = '1 00000009' where name = 'SHARD_COPY'");
   expect(await copy.isCopying(source, target, share)).toBe(false);
-  // The copy of an abandoned move is removed too.
+  // The copy of the abandoned move is removed too.
   await copy.endCopy(source, target, shareOf('continues', [1]));
   for (const each of ['pg_publication', 'pg_replication_slots', 'pg_subscription'])
     expect(await source.db.query(`select from ${each}`), each).toEqual([]);

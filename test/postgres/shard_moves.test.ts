@@ -1,4 +1,4 @@
-/** Tests commands that do not apply to the unfinished move of partitions. Such commands do not change the move. */
+/** Tests commands that do not apply to the unfinished move of partitions. They must not change the move. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { movePartitions, undoMove } from '../../src/operations/shard_moves.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
@@ -48,7 +48,7 @@ test.each([
   expect(await load()).toEqual(before);
 });
 
-test('an undo is refused and changes nothing if the move has gone too far to be undone', async () => {
+test('an undo is refused and changes nothing if the move can no longer be undone', async () => {
   await run("update shard_moves set step = 'switch'");
   const before = await load();
   await expect(undoMove(backends(), say)).rejects.toThrow('already has these partitions');

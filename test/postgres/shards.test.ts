@@ -1,4 +1,6 @@
-/** Tests that no statement uses tables of several shards, or control tables together with sharded tables. */
+/**
+ * Tests that no SQL statement uses the tables of several shards, or uses control tables together with sharded tables.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -83,7 +85,10 @@ test('no SQL statement joins control tables with sharded tables', () => {
   expect(mixed).toEqual([]);
 });
 
-/** Statements over a whole shard. Each has a separate bound, and ignores rows that no longer belong to the shard. */
+/**
+ * Statements over a whole shard. Each pattern matches the part of the statement that limits its rows. The statements
+ * ignore rows that no longer belong to the shard.
+ */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
   'postgres/messages/retention.ts': /from chat_sequences\s+where \(chat_id, user_id\) > /,
@@ -177,7 +182,7 @@ test('a database refuses rows of a partition that has moved away, even from a fl
   expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
-/** Runs `call` and makes it wait for a lock. While `call` waits, moves partition 5 and deletes one of its rows. */
+/** Runs `call`, which waits for a lock. Meanwhile, moves partition 5 and deletes one of its rows. */
 async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
   await client.query('begin');
   await client.query('lock table chat_pins in access exclusive mode');
@@ -238,7 +243,7 @@ describe('statements on the rows of a moved partition fail', () => {
   });
 });
 
-test('a node does not trust a shard map that may be old', async () => {
+test('a node does not trust a shard map that may be outdated', async () => {
   const errors: string[] = [];
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db }));
@@ -283,7 +288,7 @@ test('a node does not trust a shard map that may be old', async () => {
   expect(() => old.of(0)).toThrow('Service Unavailable');
 });
 
-test('a change of the shard map waits until no process trusts an older map', async () => {
+test('a change of the shard map waits until no process trusts the previous map', async () => {
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db })) as [Shard, Shard];
   await joinMap(all, 'looks');
@@ -298,10 +303,10 @@ test('a change of the shard map waits until no process trusts an older map', asy
     const began = performance.now();
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
-    // Makes this process read the map once a second. Without these reads, the wait would last until no process can use
-    // an old map any more.
+    // This process reads the map once a second. Otherwise the change would wait until the process no longer trusts its
+    // map.
     expect(performance.now() - began).toBeLessThan(limits.shard_map_age_ms_max);
-    // This process has joined, but never reads the map.
+    // Another process has joined, but never reads the map.
     await joinMap(all, 'silent');
     const later = performance.now();
     await awaitEpoch(pool, epoch);
