@@ -1,7 +1,7 @@
 /**
- * Simulates the owners of bots. Owners replace tokens, set and delete webhooks, and poll. Each owner makes one call at
- * a time. Checks that no process accepts a revoked token or refuses the valid token, and that a new receiver gets the
- * requests.
+ * Simulates the owners of bots, who replace tokens, set and delete webhooks, and poll. Each owner makes one call at a
+ * time. Checks that every process refuses revoked tokens and accepts the valid token, and that requests go to the new
+ * receiver after a webhook change.
  */
 import { ApiError } from '../../src/errors.js';
 import { firstToken, urlOf } from './control_tables.js';
@@ -12,14 +12,15 @@ import type { Scheduler } from './scheduler.js';
 
 interface BotState {
   /**
-   * The valid token. Undefined while a call that replaces the token is running, and after such a call whose outcome is
+   * The valid token. Undefined while a call is replacing the token. Stays undefined if the outcome of the call is
    * unknown.
    */
   token: string | undefined;
   readonly revoked: string[];
   replacing: boolean;
   /**
-   * How the bot gets updates. Undefined while a call is changing this, and after such a call whose outcome is unknown.
+   * How the bot gets updates. Undefined while a call is changing this. Stays undefined if the outcome of the call is
+   * unknown.
    */
   delivery: 'webhook' | 'polls' | undefined;
   calling: boolean;
@@ -53,7 +54,7 @@ export class BotOwners {
     return this.#states.get(bot) as BotState;
   }
 
-  /** The bots without a webhook. At the end of a run, a client sets a webhook for each of them. */
+  /** The bots that have no webhook. At the end of a run, a client sets a webhook for each of them. */
   get polling(): number[] {
     return bots.filter((bot) => this.#of(bot).delivery !== 'webhook');
   }
@@ -76,7 +77,7 @@ export class BotOwners {
     const given = random.chance(0.5) ? state.token : state.revoked.at(-1);
     if (given === undefined) return;
     const isRevoked = state.revoked.includes(given);
-    // Reads the result without waiting, because a front uses its cache synchronously.
+    // Reads the result without waiting, because a front that uses its cache answers synchronously.
     const found = await this.#ask(front, async () => ({ bot: await front.store.auth.bot(given) }));
     if (found === undefined) return;
     const place = `${front.name}, bot ${bot}`;

@@ -1,5 +1,6 @@
 /**
- * Defines how simulated clients call fronts, and decides when a call with an unknown outcome can no longer take effect.
+ * Defines how simulated clients call fronts. Also decides when a call with an unknown outcome can no longer take
+ * effect.
  */
 import { ApiError } from '../../src/errors.js';
 import type { SimulatedProcess } from './process.js';
@@ -9,7 +10,7 @@ import type { Scheduler } from './scheduler.js';
 export const isUnknown = (error: unknown) =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'not_durable');
 
-/** The attempts of one call. A process may continue an attempt after the client gave up. */
+/** The attempts of one call. A process may continue an attempt that the client has given up. */
 export class Call {
   readonly #attempts = new Set<{ readonly front: SimulatedProcess }>();
 
@@ -26,8 +27,8 @@ export class Call {
 }
 
 /**
- * Calls fronts until a front answers. `again` is false for the first attempt. Returns undefined if the outcome is
- * unknown.
+ * Calls fronts until one of them answers. `again` is false for the first attempt only. Returns undefined if the outcome
+ * is unknown.
  */
 export type Ask = <T>(
   call: Call,
@@ -48,7 +49,7 @@ export class OpenCalls {
     this.#redis = redis;
   }
 
-  /** Calls `closed` when the call can no longer take effect. */
+  /** Calls `closed` as soon as the given call can no longer take effect. */
   add(call: Call, closed: () => void): void {
     this.#open.add({ call, closed, endedAt: null });
   }

@@ -1,15 +1,17 @@
 /**
- * Randomly chooses the conditions of one run: how fast the time moves, how long records stay in Redis, which chats
- * clients use, and which faults happen. With different conditions, the runs cover more orders of steps.
+ * Chooses the conditions of one run at random: how fast simulated time moves, how long records stay in Redis, which
+ * chats clients use, and which faults happen. With different conditions, the runs cover more orders of steps.
  */
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directs, group } from './people.js';
 import { SeededRandom } from './seeded_random.js';
 
 export interface Conditions {
-  /** The share of steps that move the time even though another choice is possible. */
+  /** The share of steps that move the simulated time although another choice is possible. */
   readonly impatience: number;
-  /** How long flushed records stay in Redis. This time is short, so that runs load records from Postgres again. */
+  /**
+   * How long flushed records stay in Redis. This time is short, so that runs often load records from Postgres again.
+   */
   readonly hotTtlMs: number;
   /** The chats that clients use. With fewer chats, more calls are concurrent in one chat. */
   readonly chats: readonly ChatRef[];
@@ -17,13 +19,13 @@ export interface Conditions {
   readonly sends: number;
   /** The share of messages whose sender waits until the message is in Postgres. */
   readonly durable: number;
-  /** The share of calls by owners of bots, about tokens, webhooks and polls. */
+  /** The share of calls that bot owners make about tokens, webhooks and polls. */
   readonly owners: number;
-  /** The share of the owners' calls that concern tokens. */
+  /** The share of the bot owners' calls that concern tokens. */
   readonly tokens: number;
   /** The share of calls about pins and reactions. With a low share, other calls are more often concurrent. */
   readonly marks: number;
-  /** The share of pins among the calls about pins and reactions. */
+  /** The share of calls about pins among the calls about pins and reactions. */
   readonly pins: number;
   /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
   readonly posts: number;
@@ -33,11 +35,14 @@ export interface Conditions {
    * The share of steps in which a client makes a call. With fewer calls, more records leave Redis between two calls.
    */
   readonly calls: number;
-  /** The number of steps after which a client repeats a call on any front, while the first front continues. */
+  /**
+   * The number of steps after which a client sends its call again, to any front, while the first front still works on
+   * the call.
+   */
   readonly patience: number;
   /** The share of message calls that delete a message. */
   readonly deletes: number;
-  /** The maximum delay of the commands and replies of a connection, in ms. For comparison, a lease lasts 5 s. */
+  /** The maximum delay, in ms, of the commands and replies on a slow connection. For comparison, a lease lasts 5 s. */
   readonly lateMsMax: number;
   /** The share of hints that are lost. */
   readonly hintsLost: number;
@@ -45,11 +50,14 @@ export interface Conditions {
   readonly slowAnswers: number;
   /** The share of statements of Postgres, and of their answers, that are late by up to 6 s. */
   readonly slowPostgres: number;
-  /** The share of steps after which Redis syncs its data. Data that Redis did not sync are lost in a failover. */
+  /**
+   * The share of steps after which Redis saves its data. In a failover, Redis loses the changes since it last saved
+   * them.
+   */
   readonly syncs: number;
-  /** The share of steps with a fault that does not belong to a series of faults. */
+  /** The share of steps that begin a fault or a series of faults. */
   readonly faults: number;
-  /** Whether a kind of fault happens in this run. */
+  /** Returns whether a kind of fault happens in this run. */
   allows(kind: string): boolean;
 }
 
@@ -57,9 +65,9 @@ interface Focus extends Partial<Omit<Conditions, 'allows'>> {
   readonly kinds: readonly string[];
 }
 
-/** The focuses. Half of the seeds have a focus, with which only a few kinds of faults happen, but often. */
+/** The focuses. With a focus, only a few kinds of faults happen, but often. Half of the seeds have a focus. */
 export const focuses: Readonly<Record<string, Focus>> = {
-  // A command of a worker reaches Redis after another worker got the lease, or a worker gets its lease late.
+  // A command from a worker reaches Redis after another worker got the lease, or a worker gets its lease late.
   'late commands': {
     ...{ chats: directs.slice(0, 1), sends: 0.9, owners: 0.3, tokens: 0, marks: 0, calls: 0.05 },
     ...{ patience: 3_000, slowAnswers: 0.5, slowPostgres: 0, hotTtlMs: 4_000, impatience: 0.1 },
@@ -84,7 +92,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
     ...{ slowPostgres: 0.2, slowAnswers: 0, impatience: 0.06, faults: 0.002 },
     kinds: ['Postgres answers late', 'statements reach Postgres late'],
   },
-  // Bots poll, and often change between polls and webhooks.
+  // Bots poll, and often switch from polls to webhooks or back.
   polls: {
     ...{ sends: 0.6, owners: 0.5, tokens: 0, marks: 0, calls: 0.2, patience: 3_000, hotTtlMs: 4_000 },
     ...{ slowAnswers: 0.6, slowPostgres: 0, hintsLost: 0.1, impatience: 0.04, faults: 0.002 },
@@ -96,7 +104,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
     ...{ patience: 3_000, hintsLost: 0.1, slowPostgres: 0, impatience: 0.02, slowAnswers: 0 },
     kinds: ['Redis fails over and loses its tail', 'commands reach Redis late'],
   },
-  // Redis loses changes that are in Postgres.
+  // Redis loses changes that Postgres still has.
   'outdated records': {
     ...{ sends: 0.1, owners: 0, marks: 0, syncs: 0.004, hotTtlMs: 4_000, calls: 0.2, faults: 0.005 },
     ...{ patience: 3_000, slowPostgres: 0, impatience: 0.02, slowAnswers: 0 },
@@ -104,7 +112,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
   },
 };
 
-/** With `wanted`, each seed has this focus. */
+/** Chooses the conditions of this seed. If `wanted` is given, the seed has this focus. */
 export function drawConditions(seed: number, wanted?: string): Conditions {
   const random = new SeededRandom(seed ^ 0x2545f491);
   const drawn = {

@@ -1,6 +1,4 @@
-/**
- * The control tables of the stand-in for Postgres: bots with tokens, webhooks, the outbox, and rows that never change.
- */
+/** The control tables of the simulated Postgres: bots with tokens, webhooks, the outbox, and rows that never change. */
 import type { BotRow } from '../../src/postgres/bots/bots.js';
 import type { WebhookRow } from '../../src/postgres/webhooks/webhooks.js';
 import { makeToken } from '../../src/rules/token.js';
@@ -11,7 +9,7 @@ import { bots, channel, group, users } from './people.js';
 const everybody = [...bots, ...users] as readonly number[];
 const isBot = (id: number) => (bots as readonly number[]).includes(id);
 
-/** A control copy in Redis that a committed change has made stale. */
+/** A copy in Redis that is outdated because the control record has changed. */
 interface Stale {
   readonly id: number;
   readonly subject: string;
@@ -103,7 +101,7 @@ const channelRow = {
 };
 const sharedRows = [groupRow, channelRow];
 
-/** Queue settings of a bot that exists, is not suspended and has no routes. */
+/** The queue settings of a bot. The bot exists, is not suspended, and has no routes. */
 const plain = { gone: false, suspended: false, routes_box: null, version: 1 };
 
 const some = <T>(row: T | undefined | false): T[] => (row ? [row] : []);

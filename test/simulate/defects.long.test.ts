@@ -7,9 +7,8 @@ const file = new URL('./mutations.json', import.meta.url);
 const mutations = JSON.parse(readFileSync(file, 'utf8')) as Array<{ name: string; seed: number }>;
 
 /**
- * The search begins with the seed that found the defect before. If the program has changed since then, another seed may
- * be needed to find the defect. If few seeds would find a mutation, the mutation names a focus. All seeds of this
- * mutation then have this focus.
+ * The search begins with the seed that found the defect before. After a change of the program, another seed may be
+ * needed. If few seeds find a mutation, the mutation names a focus for all its seeds.
  */
 test.each(mutations)(
   'simulated installations find the defect: $name',

@@ -46,7 +46,7 @@ const values = new Command('npm run simulate --')
   .addOption(new Option('--scripts <folder>').default('lua').hideHelp())
   .parse()
   .opts();
-/** The number of seeds that run at the same time. While one run waits for Redis, the others continue. */
+/** The number of seeds that run at the same time. While one of them waits for Redis, the others continue. */
 const places: number = values.places;
 
 async function startRedis() {
@@ -81,7 +81,7 @@ async function startRedis() {
   };
 }
 
-/** Omits each fault in turn. If the run still fails without the fault, omits it permanently. */
+/** Finds the faults that the failure needs. Omits each fault in turn, and leaves it out if the run still fails. */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;
   const omitted = new Set<number>();
@@ -116,7 +116,9 @@ const total = { seeds: 0, steps: 0, sent: 0, messages: none, marks: none };
 const failures: Array<{ readonly seed: number; readonly report: Report }> = [];
 let next = first;
 
-/** Runs seeds one after the other. Without --all, ends after the failure of a seed in this or another slot. */
+/**
+ * Runs seeds one after the other. Without `--all`, ends as soon as a seed has failed here or in another concurrent run.
+ */
 async function runSeeds(place: number): Promise<void> {
   while ((values.all || failures.length === 0) && next < end && performance.now() - began < deadline) {
     const seed = next++;

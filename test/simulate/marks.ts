@@ -1,6 +1,6 @@
 /**
- * Clients that pin messages and react to posts of a channel. The pin of each chat and the reactions to each post are
- * linearizable.
+ * Simulates clients that pin messages and react to posts of a channel. The pin of each chat and the reactions to each
+ * post must be linearizable.
  */
 import { ApiError } from '../../src/errors.js';
 import { unpack } from '../../src/store/core/codec.js';
@@ -40,14 +40,12 @@ export class Marks {
   readonly #onViolation: (what: string) => void;
   readonly #pins: Histories<PinInput, PinOutput, PinState>;
   readonly #reactions: Histories<ReactionInput, ReactionOutput, ReactionState>;
-  /**
-   * The posts by id. For each, the step at which the client got the answer. Posts may disappear when Redis loses data.
-   */
+  /** The step at which a client learned of a post, by the id of the post. Posts may disappear when Redis loses data. */
   readonly #posts = new Map<number, number>();
   /** The ids of all posts so far, including those that Redis lost. */
   readonly #created = new Set<number>();
   #lostAt = Number.NEGATIVE_INFINITY;
-  /** The number of a person's calls about a post that are running or may still take effect. */
+  /** How many calls of one person about one post are running or may still take effect. */
   readonly #running = new Map<string, number>();
   #calls = 0;
 
@@ -122,8 +120,8 @@ export class Marks {
   }
 
   /**
-   * Returns null if the outcome is unknown, and `refused` if the message to pin does not exist. If a refusal follows an
-   * attempt with an unknown outcome, it is still unknown whether that attempt took effect.
+   * Returns null if the outcome is unknown, and `refused` if the message to pin does not exist. If an earlier attempt
+   * has an unknown outcome, a refusal does not show whether that attempt took effect.
    */
   async #pin(
     front: SimulatedProcess,
@@ -173,8 +171,8 @@ export class Marks {
   }
 
   /**
-   * If a read loads the person's own reactions from Postgres, these reactions may be newer than the counts. The check
-   * of own reactions therefore needs runs in which a person makes only one call about a post at a time.
+   * If a read loads the person's own reactions from Postgres, these reactions may be newer than the counts. A person's
+   * reactions can therefore be checked only in runs in which the person makes one call about a post at a time.
    */
   async #postCall(post: number, id: number): Promise<void> {
     const name = `${id} ${post}`;
@@ -235,8 +233,6 @@ export class Marks {
     }
   }
 
-  // The end of a run.
-
   /** Checks all histories. Also checks that their results are in Postgres. */
   verify(tables: Tables, chats: readonly ChatRef[]): Verdicts {
     const step = this.#scheduler.steps;
@@ -266,7 +262,7 @@ const outputOf = ({ own, reactions: shown }: PostState): ReactionOutput => ({
   counts: Object.fromEntries(shown.map(({ emoji, count }) => [emoji, count])),
 });
 
-/** Returns the counts and a person's own reactions, which have rows of their own. */
+/** Returns the counts of a post, and a person's own reactions, which are stored in separate rows. */
 function storedReactions(tables: Tables, post: number, id: number): ReactionOutput {
   const isOf = ({ key }: { readonly key: readonly number[] }) =>
     key[0] === partitionOfPost(post) && key[1] === postNumber(post);

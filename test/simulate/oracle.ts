@@ -19,8 +19,8 @@ const message = (start: string): Model<Input, Output, string> => ({
 });
 
 /**
- * The maximum number of steps of the checker. A history that needs more steps stays undecided. Reports count such
- * histories.
+ * The maximum number of steps in which the checker decides about a history. A history that needs more steps stays
+ * undecided. Reports count such histories.
  */
 const bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 
@@ -31,15 +31,15 @@ export interface Verdicts {
   readonly undecided: number;
 }
 
-/** An operation whose last effect may become known later. */
+/** An operation that may still get a later last effect. */
 type Noted<I, O> = Omit<Operation<I, O>, 'effectBy'> & { effectBy?: number };
 
 /** The histories of the objects of one kind, by key. */
 export class Histories<I extends { readonly what: string }, O, S> {
   readonly #operations = new Map<string, Noted<I, O>[]>();
-  /** The objects with a change that a restart of Redis may have lost. Their histories are not checked. */
+  /** The objects whose history contains a change that Redis may have lost. Their histories are not checked. */
   readonly loose = new Set<string>();
-  /** The step of the last loss. */
+  /** The step at which Redis last lost changes. */
   #lostAt = Number.NEGATIVE_INFINITY;
   readonly #scheduler: Scheduler;
   readonly #onViolation: (what: string) => void;
@@ -50,8 +50,8 @@ export class Histories<I extends { readonly what: string }, O, S> {
   }
 
   /**
-   * Records a call with an answer, or a call with an unknown outcome (`output` is null). Returns a function. Call it
-   * when the recorded call can no longer take effect.
+   * Records a call with an answer, or a call with an unknown outcome (`output` is null). The caller must call the
+   * returned function when the recorded call can no longer take effect.
    */
   note(key: string, client: string, input: I, output: O | null, from: number): () => void {
     const known = this.#operations.get(key) ?? [];
@@ -59,7 +59,7 @@ export class Histories<I extends { readonly what: string }, O, S> {
     const answeredAt = output === null ? Number.POSITIVE_INFINITY : this.#scheduler.steps;
     const noted: Noted<I, O> = { client, key, input, output, invokedAt: from, answeredAt };
     known.push(noted);
-    // The change may have been made before a loss of data, and a second time after the loss.
+    // The call may have made its change twice: before Redis lost data, and again afterwards.
     if (input.what !== 'read' && from <= this.#lostAt) this.loose.add(key);
     return () => {
       noted.effectBy = this.#scheduler.steps;
@@ -101,7 +101,7 @@ export interface Sent {
   readonly id: number;
   readonly text: string;
   readonly byBot: boolean;
-  /** Whether the answer came after the commit, so that the message survives any loss of Redis. */
+  /** Whether the client got the answer after the commit. Such a message survives any loss of data in Redis. */
   readonly durable: boolean;
   /** The steps at which the client made the call and got the answer. */
   readonly from: number;
@@ -126,7 +126,7 @@ export class Oracle {
     const known = this.sent.get(key);
     if (known) this.#onViolation(`message ${key} was sent twice: ${known.text} and ${sent.text}`);
     this.sent.set(key, sent);
-    // The message was in Postgres before a loss, but the update for the bot was only in Redis.
+    // The message was in Postgres before the loss of data. The update for the bot was only in Redis.
     if (sent.durable && this.#lostAt >= sent.from) this.messages.loose.add(key);
   }
 

@@ -6,7 +6,7 @@ import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
 export const partitions = 2;
 export const bots = [100_001, 100_002] as const;
 export const users = [5_001, 5_002] as const;
-/** The people who react to posts. */
+/** The people who react to posts of the channel. */
 export const reactors = [...users, 5_003, 5_004] as const;
 export const group = sharedChat(-100_700);
 /** A public channel without bots. */
@@ -16,7 +16,7 @@ export const directs = bots.flatMap((bot) => users.map((user) => directChat(bot,
 const made = createSecrets(['ab'.repeat(24)], [{ id: 'k1', key: Buffer.alloc(32, 7) }]);
 const derived = new Map<string, Buffer>();
 
-/** The secrets of all installations. The derived keys are cached, because each new process needs several. */
+/** The secrets of all installations. Caches the derived keys, because each new process needs several of them. */
 export const secrets: Secrets = {
   ...made,
   derive(purpose) {

@@ -1,8 +1,8 @@
 /**
- * Stands in for Postgres at the interface `Pool`. It implements the statements of the flusher, of recovery, of
- * read-back and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may
- * deliver the answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test
- * compares this stand-in with a real PostgreSQL.
+ * Simulates Postgres behind the interface `Pool`. Implements the statements of the flusher, of recovery, of read-back
+ * and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may deliver the
+ * answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test compares
+ * this simulation with a real PostgreSQL.
  */
 import pg from 'pg';
 import { journalTables } from '../../src/journal/tables.js';
@@ -215,7 +215,7 @@ const reactionsTo = (tables: Tables, place: readonly unknown[]) =>
     }))
     .sort((a, b) => a.emoji - b.emoji || b.version - a.version);
 
-/** The queries that have no name. */
+/** The queries that have no name in the program. Each has a pattern for its text. */
 const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [
     // Another form of this query limits the bytes of the result. The limit has no effect here, because every result is
@@ -287,11 +287,11 @@ const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   ],
 ];
 
-/** Maintenance is not simulated. The statements of maintenance find no daily partitions and nothing to purge. */
+/** Maintenance is not simulated: its statements find no daily partitions and nothing to purge. */
 const idle = /^(purge_|claim_)/;
 const absent = /^read_spans_/;
 
-/** A transaction with its calls. It also has the rows of the last call, or the code of the error that ended it. */
+/** A transaction that has ended: its calls, and the rows of the last call or the code of the error that ended it. */
 export interface Ended {
   readonly calls: readonly Call[];
   readonly rows: readonly object[];
@@ -303,7 +303,7 @@ export type Fault = 'none' | 'refused' | 'unanswered';
 /** No transaction uses both control tables and tables of flushed data (law 5). */
 type Domain = 'control' | 'flushed';
 
-/** A transaction. Its first statement determines its domain. */
+/** An open transaction. Its first statement determines its domain. */
 interface Open {
   readonly owner: Owner;
   /** Undoes the changes of the transaction. */
@@ -328,9 +328,9 @@ export class SimulatedPostgres {
   tables: Tables;
   /** Postgres refuses every statement until this time. */
   awayUntilMs = 0;
-  /** No statement of a process reaches Postgres before this time. */
+  /** No statement of this process reaches Postgres before this time. */
   readonly lateUntilMs = new Map<Owner, number>();
-  /** A process gets no answer of Postgres before this time. */
+  /** This process gets no answer from Postgres before this time. */
   readonly answersLateUntilMs = new Map<Owner, number>();
   /** All transactions in order, for a comparison with a real PostgreSQL. */
   readonly transactions: Ended[] = [];
@@ -343,11 +343,11 @@ export class SimulatedPostgres {
   controls: ControlTables;
   readonly #answers: ControlAnswers;
   #waiting: Waiting[] = [];
-  /** The answers that were not received yet. */
+  /** The answers that have not been delivered yet. */
   #answered: Array<{ readonly owner: Owner; readonly atMs: number; readonly deliver: () => void }> = [];
   /** The open transaction of each domain. */
   readonly #open = new Map<Domain, Open>();
-  /** The state that queries outside of the open transactions see. */
+  /** The state that queries outside the open transactions see. */
   readonly #committed = new Map<Domain, Tables | ControlTables>();
 
   constructor(scheduler: Scheduler, controls: ControlTables, onRow?: OnRow) {

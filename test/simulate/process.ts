@@ -41,15 +41,16 @@ export interface Request {
   readonly body: Buffer;
   readonly signal: AbortSignal;
   arrived: boolean;
-  /** The receiver does not answer before this time. */
+  /** The receiver answers no earlier than at this time. */
   answerAtMs: number;
-  /** Whether the sender was frozen during the request. A frozen sender may abort the request late. */
+  /** Whether the sender was frozen during the request. It may then abort the request too late. */
   tainted: boolean;
   answer(status: number | 'lost'): void;
 }
 
 /**
- * The requests to receivers, the wake-ups and the hints. Each of them may be late, and wake-ups and hints may be lost.
+ * Delivers requests to receivers, wake-ups and hints. Each of them may arrive late. Wake-ups and hints may also be
+ * lost.
  */
 export class Network {
   requests: Request[] = [];
@@ -100,7 +101,7 @@ export class Network {
       wake: (bot: number) => {
         const able = this.#listeners.filter((each) => each.owner.alive);
         if (able.length === 0 || random.chance(0.1)) return;
-        // A job may run twice, because BullMQ passes a job to another worker if its worker seems dead.
+        // Sometimes runs a job twice, because BullMQ passes a job to another worker if the first worker seems dead.
         for (let copies = random.chance(0.25) ? 2 : 1; copies > 0; copies--) {
           const { owner: to, check } = random.pick(able);
           this.#later(to, `${to.name}: wake-up of bot ${bot}`, () => void check(bot));

@@ -1,6 +1,6 @@
 /**
- * Receivers of webhooks, and clients that poll. A receiver answers at any later time or refuses. Its answer may be
- * lost. Receivers and clients check that updates are in order and that no update is missing.
+ * Simulates receivers of webhooks, and clients that poll. A receiver answers at any later time, or refuses the update.
+ * Its answer may be lost. The checks demand that updates arrive in order and that none is missing.
  */
 import { deliveryLimits } from '../../src/delivery/limits.js';
 import { isDirect } from '../../src/store/core/keys.js';
@@ -28,13 +28,13 @@ interface Seen {
 }
 
 export interface Leases {
-  /** Whether the clock of Redis jumped, or Redis lost leases, so that two workers may have a lease at the same time. */
+  /** Whether two workers may have a lease at the same time, because the clock of Redis jumped or Redis lost leases. */
   mayOverlap(): boolean;
-  /** Whether a worker may not know yet that Redis lost its lease. */
+  /** Whether Redis lost the lease of a worker that may not know about it yet. */
   areLost(): boolean;
 }
 
-/** Returns whether a request may be aborted late, because its sender is dead or was frozen. */
+/** Whether a request may be aborted too late, because its sender is dead or was frozen. */
 const isExcused = ({ from, tainted }: Request) => !from.alive || from.frozen || tainted;
 
 /** Names a message by its text. The service message about a pin has no text. */
@@ -66,7 +66,7 @@ export class Receivers {
   readonly #leases: Leases;
   readonly #scheduler: Scheduler;
   readonly #onViolation: (what: string) => void;
-  /** Whether receivers answer everything with 200. */
+  /** Whether receivers answer every request with 200. */
   healthy = false;
 
   constructor(
@@ -167,7 +167,7 @@ export class Receivers {
   }
 
   /**
-   * Checks an update that arrives for the first time. Not called while workers may have updates that were lost in a
+   * Checks an update when it first arrives. Not called while workers may still have updates that Redis lost in a
    * failover.
    */
   #checkOrder(bot: number, id: number, seen: Seen): void {
@@ -186,7 +186,10 @@ export class Receivers {
     this.accepted.set(bot, accepted.add(seen.text));
   }
 
-  /** A worker stops sending updates half a lease after its last step, and each step reads the settings. */
+  /**
+   * Checks that a request goes to the current webhook URL. A worker stops sending half a lease after its last step, and
+   * each step reads the settings.
+   */
   #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {
     const expected = this.#expected.get(bot);
     if (expected === undefined || tainted || this.#leases.mayOverlap()) return;
@@ -194,9 +197,7 @@ export class Receivers {
     this.#onViolation(`${from.name} sent to ${path}, and the webhook of bot ${bot} is ${expected.url}`);
   }
 
-  /**
-   * Two workers never deliver updates of one chat simultaneously, unless a lease was lost or the clock of Redis jumped.
-   */
+  /** Checks that two workers never deliver updates of one chat at the same time, unless leases may overlap. */
   #checkOverlap(request: Request, chat: string): void {
     this.#chatOf.set(request, chat);
     const other = this.#network.requests.find(
@@ -211,7 +212,7 @@ export class Receivers {
     const { id } = contentOf(request);
     const seen = this.#seen.get(`${request.bot} ${id}`) as Seen;
     if (!this.healthy && random.chance(0.15)) {
-      // If a receiver refuses, it is down for some time.
+      // A receiver that refuses one update is down, so it refuses further updates for some time.
       request.answer(503);
       return;
     }

@@ -1,7 +1,7 @@
 /**
  * A real Redis under the control of the scheduler. Redis runs one command at a time, so the scheduler decides the
- * order. The clock of Redis and the expiry of its keys follow the simulated time. Redis can restart with all data or
- * with the data of an earlier moment.
+ * order. The clock of Redis and the expiry of its keys follow the simulated time. Redis can restart with all its data,
+ * or with the data of an earlier moment.
  */
 import { createHash } from 'node:crypto';
 import { Command, type Redis } from 'ioredis';
@@ -76,8 +76,8 @@ export const simulatedScripts = (scripts: ReadonlyMap<string, Script>): Map<stri
   );
 
 /**
- * A real Redis for several installations at a time. Each installation has a *place*. A place consists of two databases,
- * one for the data and one for their copy.
+ * A real Redis that several simulated installations share. Each installation has two databases: one for its data, and
+ * one for a copy of the data. The number of an installation is called its place.
  */
 export class SharedRedis {
   readonly #client: Redis;
@@ -86,7 +86,7 @@ export class SharedRedis {
   #database = 0;
   #isCorked = false;
 
-  /** `scripts` are the scripts of `simulatedScripts`. */
+  /** `scripts` is the result of `simulatedScripts`. */
   constructor(client: Redis, scripts: ReadonlyMap<string, Script>) {
     this.#client = client;
     this.scripts = scripts;
@@ -102,8 +102,8 @@ export class SharedRedis {
   }
 
   /**
-   * Sends commands to a database. All commands of one turn, from all installations, are sent in one write. Separate
-   * writes would take as much time as all the rest of a step.
+   * Sends commands to a database. The commands that all installations send in one turn of the event loop go out in one
+   * write. Separate writes would take as much time as the rest of a step.
    */
   send<T>(database: number, commands: (client: Redis) => T): T {
     const { stream } = this.#client;
@@ -121,7 +121,7 @@ export class SharedRedis {
   }
 }
 
-/** A limit above the number of channels and hints of one script. */
+/** More channels and hints than any script uses. */
 const hintsMax = 1_000_000;
 
 export type OnHint = (channel: string, hint: Buffer) => void;
@@ -135,7 +135,10 @@ export class SimulatedRedis {
   #tickedAt = -1;
   /** How far the clock of Redis is ahead of the time of the scheduler, in ms. */
   skewMs = 0;
-  /** The maximum delay of commands on a slow connection. For a lost connection, the maximum delay is half as long. */
+  /**
+   * The maximum delay, in ms, of commands on a slow connection. For a lost connection, the maximum delay is half as
+   * long.
+   */
   lateMsMax = 6_000;
   readonly connections = new Set<SimulatedConnection>();
   /** Called when Redis has run a poll that returns updates. The client may get them later. */
@@ -165,10 +168,7 @@ export class SimulatedRedis {
     if (commands.length > 0) this.#received.push({ atMs, step, from, commands });
   }
 
-  /**
-   * Looks at the commands that Redis may still run. Returns the step at which the oldest of them was sent, or Infinity
-   * if there are none.
-   */
+  /** Returns the step at which the oldest command that Redis may still run was sent, or Infinity if there is none. */
   oldestStep(): number {
     const steps = [...this.connections].map((each) => each.oldestStep());
     return Math.min(...steps, ...this.#received.map(({ step }) => step));
@@ -250,7 +250,7 @@ export class SimulatedRedis {
     await this.#send((client) => client.eval(syncScript, 0, this.#database, this.#database + 1));
   }
 
-  /** Starts under a new run id. With `loses`, starts with the data of the last `sync`. */
+  /** Restarts under a new run id. If `loses` is true, restarts with the data of the last `sync`. */
   async restart(loses: boolean): Promise<void> {
     this.#runs++;
     this.#received = [];
@@ -267,7 +267,7 @@ export class SimulatedRedis {
   }
 }
 
-/** The reply to a SCAN, with all keys of the program. */
+/** The reply to a SCAN: all keys that the program stored. */
 const scanned = (keys: string[]) => ['0', keys.filter((key) => !key.startsWith('sim:')).sort()];
 
 interface Sent {
@@ -287,8 +287,8 @@ const closed = () => new Error('Connection is closed.');
  */
 export class SimulatedConnection implements RedisServers {
   /**
-   * True, so that a wait for a journal ends by a timeout. On a single server, the wait would block a separate
-   * connection.
+   * True, so that the program waits for a journal with a timer. On a single server, it would open a separate connection
+   * and block it.
    */
   readonly clustered = true;
   readonly client: unknown;
@@ -299,7 +299,7 @@ export class SimulatedConnection implements RedisServers {
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
   #sent: Sent[] = [];
-  /** No reply arrives before this time. */
+  /** The process gets no reply before this time. */
   lateUntilMs = 0;
   /** No command reaches Redis before this time. */
   commandsLateUntilMs = 0;
@@ -352,10 +352,7 @@ export class SimulatedConnection implements RedisServers {
     return new Promise((resolve, reject) => this.#sent.push({ command, step, resolve, reject }));
   }
 
-  /**
-   * Looks at the commands that Redis has not run. Returns the step at which the oldest of them was sent, or Infinity if
-   * there are none.
-   */
+  /** Returns the step at which the oldest command that Redis has not run was sent, or Infinity if there is none. */
   oldestStep(): number {
     return this.#sent.find(({ answer }) => answer === undefined)?.step ?? Number.POSITIVE_INFINITY;
   }
@@ -375,8 +372,7 @@ export class SimulatedConnection implements RedisServers {
   }
 
   /**
-   * Cuts the connection. Replies that were on their way are lost. Of the commands in transit, Redis has received either
-   * the first few or none.
+   * Cuts the connection. Replies in transit are lost. Of the commands in transit, Redis receives the first few or none.
    */
   cut(received: 'some' | 'none'): void {
     this.#runId = null;
@@ -439,7 +435,7 @@ export class SimulatedConnection implements RedisServers {
 
 const names = new Map<string, string>();
 
-/** Registers the names of scripts, which the trace shows. */
+/** Registers the names of scripts for the trace. */
 export function nameScripts(scripts: ReadonlyMap<string, Script>): void {
   for (const { name, sha, combined } of scripts.values()) {
     names.set(sha, name);

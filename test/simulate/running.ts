@@ -1,4 +1,4 @@
-/** Runs the simulator as its command does, for the long tests. */
+/** Runs the simulator like the command `npm run simulate`, for the long tests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

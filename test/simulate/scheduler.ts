@@ -1,13 +1,13 @@
 /**
- * Decides what happens next in a simulated installation. Each event that a node waits for is a choice. A choice can be
- * a command of Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one
- * choice and lets all promises settle.
+ * Decides what happens next in a simulated installation. Each event that could happen next is a choice: a command of
+ * Redis, a reply, a statement of Postgres, an answer of a receiver, or the next timer. A step makes one choice and lets
+ * all promises settle.
  */
 import { Time, type Timer } from '../../src/time.js';
 import type { SeededRandom } from './seeded_random.js';
 
 export interface Choice {
-  /** Describes the choice for the trace. Called only if the choice is made. */
+  /** Describes the choice for the trace. Called only if the scheduler makes this choice. */
   what(): string;
   run(): unknown;
 }
@@ -45,7 +45,7 @@ class SimulatedTimer implements Timer {
 
 const startMs = 1_800_000_000_000;
 
-/** The clock and the timers of one process. The clock may run faster or slower than the time of the scheduler. */
+/** The clock and the timers of one process. The clock may run faster or slower than the scheduler’s time. */
 export class ProcessTime extends Time {
   readonly #scheduler: Scheduler;
   readonly #rate: number;
@@ -85,7 +85,7 @@ export class ProcessTime extends Time {
     this.#pending.clear();
   }
 
-  /** Returns the first timer, and its time by the clock of the scheduler. */
+  /** Returns the process’s first timer, and when it is due by the scheduler’s time. */
   next(): { readonly atMs: number; readonly fire: () => void } | undefined {
     let first: Pending | undefined;
     for (const pending of this.#pending)
@@ -118,7 +118,7 @@ export class Scheduler {
   readonly #traceMax: number;
   readonly #impatience: number;
 
-  /** `impatience` is the share of steps that move the time even though another choice is possible. */
+  /** `impatience` is the share of steps that move the time although another choice is possible. */
   constructor(random: SeededRandom, impatience: number, traceMax: number) {
     this.random = random;
     this.#impatience = impatience;
@@ -176,7 +176,9 @@ export class Scheduler {
     } while (this.#turnEnd.length > 0);
   }
 
-  /** Moves the time to the next timer and fires it. A timer of a process that was frozen fires late. */
+  /**
+   * Moves the time forward to the next timer, and fires this timer. A timer of a process that was frozen fires late.
+   */
   #nextTimer(): void {
     let first: { readonly atMs: number; readonly fire: () => void } | undefined;
     let of: Owner | undefined;

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { runSimulator } from './running.js';
 
-/** The seeds are split between processes, one for each of two cores. */
+/** The seeds are divided between two processes, one for each of two cores. */
 const processes = 2;
 const seedsEach = 1_000;
 
@@ -11,7 +11,9 @@ const counts = (output: string) => {
   return [...found].map(([, histories, undecided]) => [Number(histories), Number(undecided)] as const);
 };
 
-test('2,000 simulated installations lose, repeat and reorder nothing', { timeout: 1_800_000 }, async () => {
+test('in 2,000 simulated installations, nothing is lost, repeated or reordered', {
+  timeout: 1_800_000,
+}, async () => {
   const runs = await Promise.all(
     Array.from({ length: processes }, (_, i) =>
       runSimulator('--from', `${1 + i * seedsEach}`, '--seeds', `${seedsEach}`, '--steps', '800'),

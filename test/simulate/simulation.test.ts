@@ -1,4 +1,4 @@
-/** Tests that the checks of simulated installations find no violation, and that a seed determines a run. */
+/** Tests that simulated installations violate no rule, and that a seed determines a run. */
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -70,7 +70,7 @@ const plain = (value: unknown) => (Buffer.isBuffer(value) ? value.toString('hex'
 const emptied =
   'messages, chat_sequences, partitions, chat_pins, posts, post_sequences, post_reactions, post_tallies';
 
-test('PostgreSQL and its simulated replacement refuse the same transactions and store the same rows', async () => {
+test('the simulated Postgres refuses the same transactions and stores the same rows as a real PostgreSQL', async () => {
   const database = await migratedDatabase();
   const pool = createPool({ url: database.url, max: 1, name: 'test' });
   try {

@@ -20,12 +20,12 @@ import { SeededRandom } from './seeded_random.js';
 
 export interface Options {
   readonly seed: number;
-  /** The number of steps with clients and faults. In further steps, the installation becomes idle. */
+  /** The number of steps with clients and faults. After them, the run continues until the installation is idle. */
   readonly steps: number;
   readonly redis: SharedRedis;
-  /** The slot of this run in the shared Redis. Simultaneous runs have different slots. */
+  /** The place of this run in the shared Redis. Simultaneous runs have different places. */
   readonly place?: number;
-  /** The faults to omit, by number. Used to find out which faults are needed to cause a failure. */
+  /** The numbers of the faults to omit, for finding out which faults a failure needs. */
   readonly omitted?: ReadonlySet<number>;
   /** The focus of this run, a key of `focuses`. If absent, the seed decides. */
   readonly focus?: string | undefined;
@@ -56,15 +56,13 @@ const layout: ReadonlyArray<readonly Role[]> = [
 ];
 /** How many steps the installation may need to become idle. */
 const restSteps = 60_000;
-/** The number of steps between two checks whether the installation is idle. Two checks in a row must find it idle. */
+/** After how many steps a check whether the installation is idle is repeated. Two checks in a row must find it idle. */
 const restCheckSteps = 50;
 const clientsMax = 10;
-/** The number of steps after which the owner of a bot gives up. */
+/** The number of steps after which the owner of a bot gives up a call. */
 const ownersPatience = 3_000;
 const traceMax = 400;
-/**
- * The kinds of journal entries whose key begins with the partition. The keys of other kinds begin with a chat or bot.
- */
+/** The kinds of journal entries whose key begins with the partition. Keys of other kinds begin with a chat or a bot. */
 const postKinds = new Set(['post', 'react', 'tally']);
 const leaseMs = deliveryLimits.webhook_lease_ms;
 
@@ -85,7 +83,7 @@ class Simulation {
   readonly faults: string[] = [];
   violation: string | null = null;
   #faultCount = 0;
-  /** How many faults still follow in the current series. */
+  /** How many faults of the current series are still to come. */
   #series = 0;
   #running = 0;
   #texts = 0;
@@ -141,7 +139,7 @@ class Simulation {
   async run(): Promise<Report> {
     const { redis, postgres } = this.#world;
     const scheduler = this.#scheduler;
-    // A ticket lives half as long as a record that leaves Redis soon, as in production.
+    // A ticket lives half as long as a flushed record stays in Redis, as in production.
     await redis.open(this.#conditions.hotTtlMs / 2);
     for (const roles of layout) this.#start(roles);
     postgres.slow = this.#conditions.slowPostgres;
@@ -180,7 +178,7 @@ class Simulation {
     this.#processes.push(made);
   }
 
-  /** Each version of a partition belongs to one image of one entity. */
+  /** The content of the entity that has each version. A partition must use a version for only one entity. */
   #noteRow(kind: string, key: readonly number[], version: number, record: Buffer | null): void {
     const entity = `${kind}:${key.join(':')}`;
     const image = `${entity} ${record?.toString('latin1') ?? ''}`;
@@ -289,7 +287,7 @@ class Simulation {
     const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
     if (fronts.length === 0) return;
     const known = [...this.#oracle.sent.values()].slice(-8);
-    // Often uses the message of the previous call again, so that calls on one message overlap.
+    // Often takes the message of the previous call again, so that calls about one message overlap.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
     const drawn = this.#random.number();
@@ -314,7 +312,7 @@ class Simulation {
     return drawn < 0.7 + this.#conditions.deletes ? this.#write(target, true) : this.#read(target);
   }
 
-  /** Calls fronts until a front answers. Returns undefined if the outcome is unknown. */
+  /** Calls fronts until one of them answers. Returns undefined if the outcome is unknown. */
   async #retried<T>(
     call: Call,
     work: (front: SimulatedProcess, again: boolean) => Promise<T>,
@@ -361,7 +359,7 @@ class Simulation {
       : this.#owners.deleteWebhook(front, bot);
   }
 
-  /** The calls that clients wait for. A client gives up when its front is dead, or after a number of steps. */
+  /** The calls whose answers clients wait for. A client gives up when its front is dead, or after a number of steps. */
   readonly #waiting = new Set<{ readonly front: SimulatedProcess; readonly atStep: number; end(): void }>();
   #gone(front: SimulatedProcess, patience: number): Promise<undefined> {
     return new Promise((resolve) => {
@@ -417,8 +415,7 @@ class Simulation {
       }
       return true as const;
     });
-    // Treats the outcome as unknown. An earlier attempt with an unknown outcome may have succeeded, and may be the
-    // cause of this refusal.
+    // Treats the outcome as unknown, because an earlier attempt may have succeeded and caused this refusal.
     const output = done && !refused ? 'done' : null;
     const closed = [this.#oracle.messages.note(key, seed, { what: 'write', text }, output, from)];
     if (deletes) closed.push(this.#marks.deleted(chat, id, output, from));
@@ -441,8 +438,6 @@ class Simulation {
       this.#violate(`message ${key} was read in version ${version}, and Postgres had ${row.version}`);
     this.#oracle.messages.note(key, `read${from}`, { what: 'read' }, { text: read }, from);
   }
-
-  // The end of a run.
 
   async #rest(): Promise<void> {
     const { postgres } = this.#world;
@@ -499,7 +494,7 @@ class Simulation {
     return counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
   }
 
-  /** Ends all waits of clients, and lets frozen processes continue. */
+  /** Ends all waits of clients, and lets frozen processes run again. */
   #tend(): void {
     this.#openCalls.check();
     const { steps, nowMs } = this.#scheduler;
