@@ -1,6 +1,6 @@
 /**
- * Provides the tools of one test row: new bots and chats, calls that alternate between two fronts, and a dump of all
- * visible state.
+ * Provides what one row of the test table needs: new bots and chats, calls that go to two fronts in turn, and a dump of
+ * all visible state.
  */
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -28,7 +28,7 @@ export interface Bot {
   readonly token: string;
 }
 
-/** A bot's direct chat with Ann. `chat` is the id the bot uses. */
+/** A bot's direct chat with Ann. `chat` is the id that the bot uses for this chat. */
 export interface Direct {
   readonly bot: Bot;
   readonly chat: number;
@@ -45,7 +45,7 @@ export interface Post {
   readonly date: number;
 }
 
-/** The people, the channel and the bot that all test rows use in turn. */
+/** The people, the channel and the bot that test rows use one after another. */
 export interface People {
   /** The person who owns all bots, groups and channels. */
   readonly owner: Person;
@@ -96,11 +96,11 @@ export interface Case extends People {
   hook(answer?: Hook['answer']): Hook;
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
-  /** Returns everything of the row's chats, posts and bots that people and bots can see. */
+  /** Returns everything in the row's chats, posts and bots that people or bots can see. */
   state(): Promise<Result>;
   /**
-   * Waits until the data of this row are in Postgres. Then removes the keys of these data from Redis. Returns the
-   * number of keys.
+   * Waits until the data of this row are in Postgres, and then removes their keys from Redis. Returns the number of
+   * removed keys.
    */
   evict(): Promise<number>;
 }
@@ -221,7 +221,7 @@ export function createCase(world: World, people: People): Case {
     const id = await makeShared(world, owner, type, members, rights);
     chats.push({ who: owner, id });
     names.add(String(id));
-    // Updates about the membership arrive a moment after the answer.
+    // The updates about the membership arrive a moment after the answer.
     for (const each of members) await updates(each, 1);
     for (const each of members) await drop(each);
     return id;
@@ -285,7 +285,7 @@ export function createCase(world: World, people: People): Case {
           answered(() => get(each, 'getWebhookInfo')),
         ]),
       ]);
-      // Leaves out the headers, because only the date differs between the headers of equal answers.
+      // Leaves out the headers of the answer, because the header Date always changes.
       return seen.map((one) => ('headers' in one ? { status: one.status, body: one.body } : one));
     },
     evict: () => world.eviction.evict(names),

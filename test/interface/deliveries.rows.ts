@@ -196,7 +196,7 @@ const bounds: readonly Row[] = [
   }),
 ];
 
-/** One receiver never answers the first request. Another receiver answers after 58 seconds. */
+/** One receiver does not answer the first request at all. Another receiver answers after 58 seconds. */
 const responseTime = row({
   title:
     '§8 Webhook response time: 60 seconds; an answer after 58 is accepted, and without an answer after 60 the update is sent again',

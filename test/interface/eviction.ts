@@ -1,4 +1,4 @@
-/** Evicts entities from Redis as their time to live would, and changes the dates of messages. */
+/** Evicts entities from Redis as if their time to live had ended. Also changes the dates of messages. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import pg from 'pg';
@@ -14,9 +14,9 @@ const keys = makeKeys(64);
 
 export interface Eviction {
   /**
-   * Evicts all keys that belong to these ids and usernames and have a deadline. Returns the number of evicted keys. The
-   * flusher sets the deadline of a key when the last version is in Postgres, so this function waits for the flusher.
-   * Fails after 15 s.
+   * Evicts all keys that belong to these ids and usernames and that have a time to live. Returns the number of evicted
+   * keys. Waits for the flusher, which sets the time to live of a key when the last version is in Postgres. Fails after
+   * 15 s.
    */
   evict(names: ReadonlySet<string>): Promise<number>;
   /** Waits until a message was flushed. Then sets its date to `date` (Unix seconds) in Redis and in Postgres. */
@@ -30,7 +30,10 @@ const belongs = (key: string, names: ReadonlySet<string>): boolean =>
     ?.split(/[:.]/)
     .some((part) => names.has(part)) ?? false;
 
-/** Returns a copy of a record with another date. The date is the 32-bit number after format and version. */
+/**
+ * Returns a copy of a record with another date. In a record, the date is the 32-bit number after the format and the
+ * version.
+ */
 function redated(record: Buffer, date: number): Buffer {
   const at = record.indexOf(0xce, 2);
   const age_s = Math.floor(Date.now() / 1000) - record.readUInt32BE(at + 1);
@@ -45,7 +48,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
   const redis: Redis = openAnywhere(service.redis);
   const postgres = new pg.Pool({ connectionString: service.databaseUrl, max: 2 });
 
-  /** Callers share a listing of all keys. A caller that arrives during a listing waits for the next listing. */
+  /** Calls share one listing of all keys. A call that arrives during a listing waits for the next listing. */
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<string[]> | null = null;
   const allKeys = (): Promise<string[]> => {
@@ -58,7 +61,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
     return next;
   };
 
-  /** Waits until `left` returns nothing. After 15 s, fails with the remaining keys. */
+  /** Waits until `left` returns no keys. After 15 s, fails and names the remaining keys. */
   async function until(what: string, left: () => Promise<readonly string[]>): Promise<void> {
     const end = performance.now() + wait_ms_max;
     for (;;) {
@@ -74,7 +77,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
       const own = (await allKeys()).filter((key) => belongs(key, names));
       let left = own;
       await until('eviction', async () => {
-        // Expires only keys that have a deadline. A key whose data is not in Postgres yet has no deadline, and stays.
+        // Expires only keys that have a time to live. A key whose data is not in Postgres yet has none, and stays.
         const gone = await Promise.all(left.map((key) => redis.pexpire(key, 0, 'XX')));
         const kept = left.filter((_, i) => gone[i] !== 1);
         const there = await Promise.all(kept.map((key) => redis.exists(key)));

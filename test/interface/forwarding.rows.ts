@@ -156,7 +156,10 @@ const forwards: readonly Row[] = [
 
 const noSource = ['forward_origin', 'forward_from', 'forward_from_chat', 'forward_date'];
 
-/** A copy, as the owner sees it. `shown` contains the fields of the copy except sender, chat, id and date. */
+/**
+ * Makes a row for a copy of a message. `shown` contains the fields of the copy that the owner sees, except sender,
+ * chat, id and date.
+ */
 const copy = (
   title: string,
   arrange: (c: Case) => Promise<Source>,
@@ -280,7 +283,7 @@ const protection: readonly Row[] = again.flatMap(({ method, many, text }) => [
     : []),
 ]);
 
-/** Makes `count` message ids of one chat. Only the first of them belongs to an existing message (§8). */
+/** Makes `count` message ids of one chat. Only the first id belongs to an existing message (§8). */
 const batchOf = (count: number) => async (c: Case) => {
   const at = await twoChats(c);
   const first = await c.send(at.bot, at.from_chat_id, 'The first');
@@ -292,7 +295,7 @@ const sizes: readonly Row[] = [
     title: '§8 Messages per batch: forwardMessages of 100 → accepted',
     async arrange(c) {
       const at = await batchOf(100)(c);
-      // Creates 100 messages. Sends ten messages, and then forwards these ten messages nine times.
+      // Creates 100 messages: sends ten messages, and then forwards them nine times.
       const { bot, from_chat_id, message_ids } = at;
       for (let i = 1; i < 10; i++) await c.send(bot, from_chat_id, `text ${i}`);
       const again = { chat_id: from_chat_id, from_chat_id, message_ids: message_ids.slice(0, 10) };

@@ -1,4 +1,4 @@
-/** Shared parts of rows on webhooks: bots with a webhook receiver, and checks of their webhook info. */
+/** Shared parts of test rows about webhooks: bots that have a webhook receiver, and checks of their webhook info. */
 import { expect } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import type { Bot, Case, Direct } from './case.js';

@@ -1,9 +1,9 @@
-/** Provides webhook receivers for rows. One HTTPS server has a separate path for each receiver. */
+/** Provides webhook receivers for test rows. One HTTPS server has a separate path for each receiver. */
 import type { IncomingMessage } from 'node:http';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 
-/** The only loopback address that the service may connect to. All other addresses stay reserved. */
+/** The service may connect only to this loopback address. All other loopback addresses stay forbidden. */
 export const hookAddress = '127.0.0.2';
 
 export interface Arrival {
@@ -16,7 +16,9 @@ export interface Arrival {
   readonly at: number;
 }
 
-/** A status, `silence` for no answer at all, or `hang up` to close the connection without an answer. */
+/**
+ * The answer to a request: a status, `silence` for no answer, or `hang up` to close the connection without an answer.
+ */
 export type Reply = number | 'silence' | 'hang up';
 
 export interface Hook {
@@ -24,7 +26,7 @@ export interface Hook {
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
   readonly mostOpen: number;
-  /** The times at which a connection was closed without an answer, in ms of the monotonic clock. */
+  /** When the sender closed a connection before it got an answer, in ms of the monotonic clock. */
   readonly givenUp: readonly number[];
   /** Decides how requests are answered. A test may replace this function at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;

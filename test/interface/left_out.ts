@@ -1,4 +1,6 @@
-/** Lists the rows of the interface that have no test. Petrel does not have the methods and endpoints of these rows. */
+/**
+ * Lists the rows of the interface's tables that have no test, because Petrel does not have their method or endpoint.
+ */
 
 export interface LeftOut {
   readonly row: string;

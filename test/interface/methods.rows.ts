@@ -1,6 +1,6 @@
 /**
- * Test rows for interface §4.3. They cover every bot method, with the HTTP verb of its row and every field of its
- * request.
+ * Test rows for interface §4.3. They cover every bot method, with the HTTP verb that the table names and every field of
+ * the request.
  */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';
@@ -115,8 +115,8 @@ async function sentPhoto(c: Case): Promise<Sent> {
 }
 
 /**
- * An edit of the bot's own message. `shown` contains the fields of the message after the edit, except sender, chat, id
- * and dates.
+ * Makes a row for an edit of the bot's own message. `shown` contains the fields of the message after the edit, except
+ * sender, chat, id and dates.
  */
 const edit = (title: string, arrange: typeof sentText, method: string, given: object, shown: object) =>
   row({
@@ -216,7 +216,7 @@ interface Others {
   readonly message_id: number;
 }
 
-/** Sends a message from the owner to a group where the bot has these rights (§4.3.5). */
+/** Sends a message from the owner to a group in which the bot has these rights (§4.3.5). */
 const othersMessage =
   (rights: Readonly<Record<string, boolean>>) =>
   async (c: Case): Promise<Others> => {

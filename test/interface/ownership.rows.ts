@@ -13,7 +13,7 @@ interface Handed {
 const path = (bot: Bot, rest = '') => `/api/me/bots/${bot.id}${rest}`;
 const notOwner = refusal(403, 'Forbidden: not the owner of the bot');
 
-/** Creates a bot whose token every node has cached, and a person who will receive the bot. */
+/** Creates a bot whose token every node has cached, and a person to whom the bot will be transferred. */
 async function handed(c: Case): Promise<Handed> {
   const [bot, heir] = [await c.bot(), await c.person()];
   for (const _ of [1, 2]) expect((await c.get(bot, 'getMe')).status).toBe(200);

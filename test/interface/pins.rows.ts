@@ -22,7 +22,10 @@ interface Pinned extends Direct {
   readonly b: number;
 }
 
-/** Creates a direct chat with two messages. Pins the given messages in their order. The bot has no pending updates. */
+/**
+ * Creates a direct chat with two messages, and pins the given messages in the given order. Afterwards the bot has no
+ * pending updates.
+ */
 const chatWith =
   (...pinned: ReadonlyArray<'a' | 'b'>) =>
   async (c: Case): Promise<Pinned> => {
@@ -173,7 +176,7 @@ const requirements = [
   required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
 ];
 
-/** The roles of bots in groups and channels, for "caller has the right" of §3. */
+/** Kinds of chats in which a bot may pin: the right that it needs, and another right that is not enough (§3). */
 const places = [
   { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
   { kind: 'channel', right: 'can_edit_messages', other: 'can_pin_messages', shape: channelChat },
@@ -293,7 +296,7 @@ const events: readonly Row[] = [
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
       const expected = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
       expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: expected }]);
-      // Shows that the other bot got no update about the pin. Its first update is about the later message from a
+      // Shows that the other bot got no update about the pin: its first update is about the later message from a
       // person.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);

@@ -127,13 +127,13 @@ const transitionRows = transitions.map(({ title, arrange, verb, path, emoji, all
       const left = [...all(c.ann, c.ben)];
       const listed = await c.appResult(c.ann, 'GET', at.path);
       expect([listed.reactions, listed.liked_by_me]).toEqual([left, own.includes(heart)]);
-      // If the viewer has not reacted, the list begins with the latest users.
+      // For a viewer who has not reacted, the list begins with the users who reacted last.
       await everybodySees(c, at, left);
     },
   }),
 );
 
-/** The calls that the table of §4.1 lists, appended to `/api/posts/`. */
+/** The paths after `/api/posts/` that the table of §4.1 lists. */
 const calls = [
   ['POST', 'reactions', { emoji: '👍' }],
   ['DELETE', `reactions${query('👍')}`, undefined],
@@ -205,7 +205,7 @@ const noBotReacts = row({
   answer: () => refusal(400, "Bad Request: bots can't set reactions"),
 });
 
-/** Other places where the reactions of people are shown (§6). */
+/** Makes a row for another method whose answer shows the reactions of people (§6). */
 const shown = (title: string, method: string, more: object, changed: object) =>
   row({
     title,

@@ -1,4 +1,7 @@
-/** Test rows on forbidden and too frequent edits (interface §7), and on every limit at its value and one above (§8). */
+/**
+ * Test rows on forbidden and too frequent edits (interface §7), and on limits (§8). Each limit is tested at its value
+ * and one above.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Bot, type Case, inDirect, inShared } from './case.js';
@@ -22,7 +25,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id: sent.message_id };
 }
 
-/** Each edit method, with the message that it edits. `first` is the edit before the tested edit. */
+/** Each edit method, with the message that it edits. `first` is the edit that comes before the tested edit. */
 const edits = [
   {
     ...{ method: 'editMessageText', sent: sentText, first: { text: 'First' }, given: { text: 'Second' } },
@@ -118,8 +121,7 @@ const types: readonly Row[] = [
 ];
 
 /**
- * The role of the bot in the chat in which the owner wrote a message. Used for §7 "another user's message without admin
- * rights".
+ * The bot's role in the chat to which the owner wrote a message. For §7 "another user's message without admin rights".
  */
 const roles = [
   ['a member of the group', 'group', undefined],
@@ -186,7 +188,7 @@ const oldOfOthers = row({
   answer: () => bad(texts.cantEdit),
 });
 
-/** Lengths count code points (§8). Code points outside the basic plane take two UTF-16 units. */
+/** Lengths are counted in code points (§8). A code point outside the basic plane is two UTF-16 units. */
 const characters = [
   ['in the basic plane', 'я'],
   ['outside the basic plane', '𝒳'],

@@ -1,4 +1,4 @@
-/** Checks the table itself. The table must contain all rows except those that cannot be tested. */
+/** Checks the test table itself: it must have all rows except those whose method or endpoint does not exist. */
 import { expect, test } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { methods } from '../../src/methods/methods.gen.js';
@@ -13,11 +13,11 @@ test('the titles of the rows are unique and begin with their section', () => {
   expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
-test('a row of the interface table is left out only while its method or endpoint is missing', () => {
+test('a row of the interface is left out only while its method or endpoint is missing', () => {
   expect(leftOut.filter(({ waitsFor }) => built.includes(waitsFor))).toEqual([]);
 });
 
-/** The subjects of the interface's tables, in order. Each must appear in the title of a row. */
+/** The subjects in the interface's tables, in order. Each subject must occur in the title of a row. */
 const subjects = {
   '§2': ['Reaction entry', 'Post reaction payload', 'Post object', 'Envelope', 'Bot identity:']
     .concat(['Bot identity texts: name', 'Bot identity texts: description'])

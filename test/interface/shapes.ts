@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { Bot, People, Person, Post } from './case.js';
 
-/** A time in Unix seconds, or an id. Any number matches. */
+/** A time in Unix seconds, or an id. Matches any number. */
 export const number = expect.any(Number);
 export const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 export const heart = '\u2764';

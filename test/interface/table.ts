@@ -12,8 +12,8 @@ import { rows } from './rows.js';
 type Cool = () => Promise<void>;
 
 /**
- * The number of concurrent rows. Many rows only wait until a second has passed between two edits, or until all nodes
- * have dropped a token.
+ * The number of rows that run at the same time. Many rows only wait until a second has passed between two edits, or
+ * until all nodes have dropped a token.
  */
 const concurrent = 24;
 
@@ -30,7 +30,7 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   const isLate = () => performance.now() - arranged > holds_ms && attempt < attemptsMax;
   if (isLate()) return run(row, c, cool, attempt + 1);
   const given = await row.act(c, at);
-  // Repeats the row, because the call may arrive too late on a busy machine.
+  // Runs the row again, because the call came too late on a busy machine.
   if (isLate()) return run(row, c, cool, attempt + 1);
   expect(given.body).toEqual(expected);
   expect(given.status).toBe(code ?? 200);
@@ -43,8 +43,8 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
 }
 
 /**
- * Runs the table on a Redis of this kind, with one service for all rows. Runs only one in `sample` of the rows on
- * evicted data.
+ * Runs the table on a Redis of this kind, with one service for all rows. On evicted data, runs only one of `sample`
+ * rows.
  */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sample = 1): void {
   vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
@@ -53,8 +53,8 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
   let hooks: Hooks;
   let world: World;
   /**
-   * The people who are not in use by a running row. Rows must not share people. If a person's data were evicted for one
-   * row, the other row would be affected.
+   * The people whom no running row uses. Two running rows must not share people, because the eviction of a person's
+   * data for one row would affect the other row.
    */
   const free: People[] = [];
   const early = rows.filter((row) => row.early);
@@ -103,7 +103,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
     describe.concurrent('', () => {
       for (const row of chosen) if (row.holds_ms === undefined && !row.early) add(row);
     });
-    // Rows with a time limit run one by one, because concurrent rows could exceed the limit.
+    // Rows whose state lasts only for a limited time run one by one, because concurrent rows could delay their calls.
     for (const row of chosen) if (row.holds_ms !== undefined) add(row);
   });
 
