@@ -1,6 +1,6 @@
 /**
  * Replays a run of the model `incarnations` on the real scripts. The statements of the flusher and of recovery run on a
- * real PostgreSQL. The record of the model is a direct chat, and a change sends a message.
+ * real PostgreSQL. A direct chat takes the place of the model's record, and each change of the record sends a message.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -19,7 +19,7 @@ import type { Step } from './spin.js';
 
 const partition = partitionOf(direct);
 const chat = keys.chat(direct);
-/** The constant PER_INCARNATION of the model. */
+/** The value of the constant PER_INCARNATION in the model. */
 const perIncarnation = 4;
 
 const readRows = statement(
@@ -45,7 +45,9 @@ const real = (version: number) =>
 export class IncarnationReplay {
   readonly #replay: Replay;
   readonly #pool: Pool;
-  /** Converts message ids of the model to real message ids. The model skips fewer ids. */
+  /**
+   * The real message id for each message id of the model. After a raise of the incarnation, the model skips fewer ids.
+   */
   readonly #ids = new Map([[0, 0]]);
   /** The last message id in the record of the model, and the incarnation of the record. */
   #last = { id: 0, under: 1 };
@@ -95,7 +97,7 @@ export class IncarnationReplay {
     return rows[0] as Rows;
   }
 
-  /** Acts as a node that has loaded the chat and stored it by `chats/fill`. */
+  /** Acts like a node that has loaded the chat, and stores the chat with `chats/fill`. */
   async #fill({ id, idunder }: { id: number; idunder: number }): Promise<void> {
     const { client, incarnation } = this.#replay;
     const ticket = keys.ticket(chat);
@@ -119,7 +121,7 @@ export class IncarnationReplay {
       ...{ changes: keys.changes(direct), channel: keys.chatChannel(direct) },
       ...{ message: keys.messages(direct), sibling: keys.messages(direct) },
     };
-    // If the chat was copied under an earlier incarnation, copies it again first.
+    // If the chat was stored under an earlier incarnation, stores it again first.
     await client.hset(chat, 'pi', incarnation);
     const args = { chat: chatText(direct), keep: '', tails: [tail], reply_to: '', token: 'T' };
     const raises = Math.floor(version / perIncarnation) - this.#last.under;
@@ -141,8 +143,8 @@ export class IncarnationReplay {
   async #commit({ flusher, known, refused }: { flusher: number; known: number; refused: number }) {
     const { prefixes } = this.#batches.get(flusher) as ReadResult;
     const batch = prepareBatch(prefixes, new Map([[partition, known]]));
-    // Skips an empty batch, because the program does not write empty batches. A batch is empty if Redis crashes between
-    // the two reads of a flusher.
+    // Skips an empty batch, because the program writes none. A batch is empty if Redis crashes between a flusher's two
+    // reads.
     if (prefixes.length === 0) return;
     const written = writeBatch(this.#pool, batch, () => expect.unreachable());
     expect(

@@ -1,4 +1,7 @@
-/** Explores all states of the five protocol models with SPIN. Each planted mutation must violate an invariant. */
+/**
+ * Explores all states of the five protocol models with SPIN. With each planted mutation, a model must violate an
+ * invariant.
+ */
 import { describe, expect, test } from 'vitest';
 import { canRun, explore, type Model, models, mutationsOf } from './spin.js';
 
@@ -9,7 +12,7 @@ const bounds: Partial<Record<Model, readonly string[]>> = {
   announcements: ['FLUSHERS=1', 'CHANGES=3'],
 };
 
-/** Allows more time, because an exploration takes ten times as long on a busy machine. */
+/** The time limit. An exploration takes ten times as long on a busy machine. */
 const timeoutMs = 300_000;
 
 describe.skipIf(!canRun('spin', 'gcc'))('models', () => {

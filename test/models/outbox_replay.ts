@@ -1,5 +1,5 @@
 /**
- * Replays a run of the model `outbox` on the real scripts. Update `n` is the message that step `send update=n` sends.
+ * Replays a run of the model `outbox` on the real scripts. The message of the step `send update=n` causes update `n`.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -17,7 +17,7 @@ const source = keys.partitions.of(group.id);
 const targets = bots.map((bot) => keys.partitions.of(bot));
 
 interface Entry {
-  /** The id in the outbox: a version and a number of bytes. */
+  /** The entry's id in the outbox: a version and a number of bytes. */
   readonly id: string;
   readonly fields: Readonly<Record<string, Buffer>>;
 }
@@ -28,7 +28,7 @@ const versionOf = (id: string) => Number(id.split('-')[0]);
 
 export class OutboxReplay {
   readonly #replay: Replay;
-  /** The entries. The key is the number of the update. */
+  /** The outbox entries, by the number of the update. */
   readonly #entries = new Map<number, Entry>();
 
   constructor(client: Redis) {
@@ -37,8 +37,8 @@ export class OutboxReplay {
   }
 
   /**
-   * Opens the partitions, and the queues. If they were opened later, a crash could lose partitions and queues, but in
-   * the model no queue is ever lost.
+   * Opens the partitions and the queues before the run. If they were opened later, a crash could lose them, but the
+   * model never loses a queue.
    */
   async begin(): Promise<void> {
     await this.#replay.recover();
@@ -85,7 +85,7 @@ export class OutboxReplay {
     const { client, incarnation } = this.#replay;
     const [chat, member] = [keys.chat(group), keys.member(group.id, user)];
     const place = { meta: keys.meta(source), journal: keys.journal(source), outbox: keys.outbox(source) };
-    // The copies of the chat and of the member. A fill under this incarnation creates the same copies.
+    // Stores copies of the chat and of the member. A fill under this incarnation would create the same copies.
     const copy = { p: pack({ id: group.id, n: 'G' }), pv: 1, t: 'group', b: bots.join(), pi: incarnation };
     await client.hset(chat, copy);
     await client.hsetnx(chat, 's', '0');
@@ -115,7 +115,7 @@ export class OutboxReplay {
     return this.#entries.get(update) as Entry;
   }
 
-  /** Returns the updates of a set, in order. */
+  /** Returns the numbers of the updates in a set, in order. */
   #updatesIn(set: number): number[] {
     return [...this.#entries.keys()].sort((a, b) => a - b).filter((update) => set & (1 << (update - 1)));
   }
@@ -149,7 +149,7 @@ export class OutboxReplay {
       const values = ['c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
       return [`${versionOf(id)}`, `${kindBit('message')}`, 'message', ...values];
     });
-    // The n-th run of Redis has the incarnation n.
+    // The n-th start of Redis has the incarnation n.
     const args = { bot: `${bot}`, source: `${source}`, expected: `run-${under}`, updates };
     expect((await this.#replay.call('updates/accept_forwarded', at, args))[0]).toBe(expected);
   }
@@ -174,7 +174,7 @@ export class OutboxReplay {
       bots.map(async (bot) => {
         const entries = await client.xrangeBuffer(keys.queue(bot), '-', '+');
         const records = entries.map(([, fields]) => fields[fields.findIndex((f) => String(f) === 'r') + 1]);
-        // Counts an entry twice if it is in a queue twice.
+        // Counts an update twice if its queue contains it twice.
         return [...this.#entries].reduce((set, [update, { fields }]) => {
           const times = records.filter((record) => record?.equals(fields.r as Buffer)).length;
           return set + times * (1 << (update - 1));

@@ -1,6 +1,6 @@
 /**
- * Contains the code that the replays of models share: a Redis that can lose its latest writes, and a reader for the
- * numbers of a step.
+ * Code that the replays of models share: a Redis that can lose its latest writes, and a reader for the numbers of a
+ * step.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -25,7 +25,7 @@ export class Replay {
     return callScript(this.client, scripts.get(name) as Script, at, { run: `run-${this.runs}`, ...args });
   }
 
-  /** Calls `partition/recover` for a partition. With the incarnation 0, the call only reads the state. */
+  /** Calls `partition/recover` for a partition. If the incarnation is 0, the call only reads the state. */
   open(partition: number, incarnation: number, expected = `run-${this.runs}`): Promise<unknown[]> {
     const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
     const args = { expected, incarnation: `${incarnation}`, post: '0' };
@@ -45,14 +45,14 @@ export class Replay {
       this.#disk.set(key, (await this.client.dumpBuffer(key)) as Buffer);
   }
 
-  /** Restores the data of the last `sync`. If there was none, all data are lost. */
+  /** Restores the data of the last `sync`. Without an earlier `sync`, Redis loses all data. */
   async crash(): Promise<void> {
     this.runs++;
     await this.client.flushall();
     for (const [key, value] of this.#disk) await this.client.restore(key, 0, value);
   }
 
-  /** Performs a step that models share. Returns false for other steps. */
+  /** Performs a step that several models have. Returns false for any other step. */
   async environment({ name }: Step): Promise<boolean> {
     if (name === 'recover') await this.recover();
     else if (name === 'sync') await this.sync();
@@ -64,7 +64,7 @@ export class Replay {
   }
 }
 
-/** Reads the fields that a step names. Fails if the model does not print one of these fields. */
+/** Reads the given fields of a step. Fails if the model did not print one of them. */
 export function numbers<K extends string>({ name, of }: Step, ...fields: K[]): Record<K, number> {
   for (const field of fields) expect(of, name).toHaveProperty(field);
   return of as Record<K, number>;

@@ -11,7 +11,7 @@ export type Model = (typeof models)[number];
 
 const pathOf = (model: Model) => fileURLToPath(new URL(`${model}.pml`, import.meta.url));
 
-/** Returns whether the programs are installed. If not, prints which program is missing. */
+/** Returns whether the needed programs are installed. If not, prints which program is missing. */
 export function canRun(...programs: readonly string[]): boolean {
   const missing = programs.filter((program) => !isThere(program));
   if (missing.length > 0)
@@ -37,7 +37,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns the names of a model's mutations. These are the conditions in the model's file that are not bounds. */
+/** Returns the names of a model's mutations: the names in its `#ifdef` and `#ifndef` lines that are not bounds. */
 export function mutationsOf(model: Model): string[] {
   const text = readFileSync(pathOf(model), 'utf8');
   const names = (directive: string) =>
@@ -75,7 +75,7 @@ export const simulate = (model: Model, seed: number, definitions: readonly strin
   inFolder(async (folder) => {
     const flags = definitions.map((name) => `-D${name}`);
     const out = await run(folder, 'spin', ['-T', `-n${seed}`, '-u3000', ...flags, pathOf(model)]);
-    // SPIN prints `timeout` when no process can continue.
+    // SPIN prints `timeout` when no process can take a step.
     return [...out.replace(/^ *timeout$/m, '').matchAll(/^ *([a-z]+(?: [a-z]+)*)((?: [a-z]+=\d+)*)$/gm)].map(
       ([, name, numbers]) => ({
         name: name as string,

@@ -1,4 +1,7 @@
-/** Replays random runs of the models on the real scripts and a real Redis. Replies and states must be the same. */
+/**
+ * Replays random runs of the models on the real scripts and a real Redis. The replies and states must equal those of
+ * the model.
+ */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -12,7 +15,7 @@ import { numbers, Replay } from './replay.js';
 import { canRun, type Step, simulate } from './spin.js';
 
 const seeds = Array.from({ length: 6 }, (_, i) => i + 1);
-/** The seeds of runs that contain refusals. Other runs rarely contain refusals. */
+/** Seeds whose runs contain refusals. Few other seeds have such runs. */
 const seedsWithRefusals = { outbox: [1, 6, 15, 17, 20, 32], incarnations: [3, 7, 16, 56, 122, 240] };
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
