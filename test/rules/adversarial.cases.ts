@@ -42,7 +42,7 @@ import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../..
 export interface Attack {
   readonly parser: string;
   readonly input: string;
-  /** The size of the largest input that the service passes to the parser. */
+  /** The size of the largest input that the service passes to the parser, in bytes. */
   readonly bytesMax: number;
   /** The maximum CPU time per byte on a busy machine. On an idle machine, the time is several times shorter. */
   readonly nsPerByteMax: number;
@@ -87,7 +87,7 @@ type Row = readonly [
   on: (bytes: number) => () => unknown,
 ];
 
-/** Makes the rows of a text parser. There is one row for each input. An input consists of a repeated unit. */
+/** Makes the rows of a text parser, one for each input. An input is a unit that is repeated up to the size. */
 const texts = (
   parser: string,
   bytesMax: number,
@@ -299,7 +299,7 @@ const markdownV2 = (text: string) => formatText(text, 'MarkdownV2');
 const blanksLater = (count: number, unit: string) => (bytes: number) =>
   filled(bytes, ' ', unit.repeat(Math.floor((count * bytes) / markupMax)), 'x');
 
-/** Makes rows for texts of two parts. Each item of the second part makes the parser read the first part again. */
+/** Makes rows for texts of two parts. For each item of the second part, the parser reads the first part again. */
 const built = (
   parser: string,
   run: (text: string) => unknown,
@@ -512,7 +512,7 @@ const values: Row[] = [
   ),
 ];
 
-/** These texts come from receivers and partners. */
+/** Parsers of texts from receivers and partners. */
 const others: Row[] = [
   ...texts(
     'Retry-After',
@@ -589,8 +589,8 @@ const others: Row[] = [
 ];
 
 /**
- * The marks in the composer. The web application parses these marks after each key press, so a slow parser would block
- * typing.
+ * The formatting marks in the message field of the web application. The application parses these marks after each key
+ * press, so a slow parser would block typing.
  */
 const marks: Row[] = [
   ...texts(

@@ -10,7 +10,7 @@ const roundsMax = 12;
  */
 const nothing_ns = 1_000_000;
 /**
- * How many times longer a parser may take for an input that is four times as long. A linear parser takes four times as
+ * How many times as long a parser may take for an input that is four times as long. A linear parser takes four times as
  * long, plus the time for garbage collection. A quadratic parser takes 16 times as long.
  */
 const growthMax = 9;

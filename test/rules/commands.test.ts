@@ -30,7 +30,7 @@ describe('checkCommands', () => {
     }
   });
 
-  it('all fields of a command except its name and description are dropped', () => {
+  it('of the fields of a command, only its name and description are kept', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 
@@ -67,7 +67,8 @@ it("a person sees the commands of the narrowest scope, preferably in the person'
   const all: Record<string, ReturnType<typeof one>> = {};
   const shown = () => commandsFor(all, 7, 'ru')[0]?.command;
   expect(commandsFor(all, 7, 'ru')).toEqual([]);
-  // The scopes go from the widest to the narrowest. Each entry takes precedence over the entries before it.
+  // Adds one entry at a time, from the widest scope to the narrowest. Each entry takes precedence over the earlier
+  // entries.
   const order = [
     'default|',
     'default|ru',

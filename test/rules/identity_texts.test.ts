@@ -17,7 +17,7 @@ test.each([
   ['👩‍👩‍👧', '👩‍👩‍👧'],
 ])('the bot text %j is stored as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
 
-test('cleaning a bot text twice is the same as cleaning it once', () => {
+test('cleaning a bot text a second time does not change it', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => cleanText(cleanText(text)) === cleanText(text)),
   );

@@ -22,7 +22,7 @@ describe('pageUrl', () => {
     ['https://name@example.org/'],
     [`https://example.org/bot${token}/getMe`],
     [`https://example.org/${'a'.repeat(2_048)}`],
-    // The address becomes too long when it is percent-encoded.
+    // This address is too long only after it is percent-encoded.
     [`https://example.org/${'я'.repeat(1_000)}`],
     ['https://'],
     [''],
@@ -30,7 +30,7 @@ describe('pageUrl', () => {
     expect(pageUrl(given)).toBeUndefined();
   });
 
-  test('pageUrl resolves the target of a redirect against the page that redirects', () => {
+  test('pageUrl resolves a redirect target against the address of the page that redirects', () => {
     expect(pageUrl('../b', 'https://example.org/x/a')).toBe('https://example.org/b');
     expect(pageUrl('//other.example/b', 'https://example.org/x/a')).toBe('https://other.example/b');
     expect(pageUrl('http://other.example/b', 'https://example.org/')).toBe('https://other.example/b');

@@ -1,6 +1,6 @@
 /**
- * Tests the size limits of keyboards and entities. These limits exist because one call may copy a message a hundred
- * times.
+ * Tests the size limits of keyboards and entities. They are limited because one call can store a hundred copies of a
+ * message.
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -26,7 +26,7 @@ test.each([
   expect(named(max + 1)).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });
 
-test('a code language that is too long is dropped even from explicit entities', () => {
+test('a code language that is too long is removed, also from explicit entities', () => {
   const entity = { type: 'pre', offset: 0, length: 1, language: 'a'.repeat(1_000) };
   expect(formatText('x', undefined, [entity]).entities).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });

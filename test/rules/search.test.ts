@@ -30,7 +30,7 @@ test('a pattern escapes its special characters', () => {
   expect(wordPattern('п')).toBe('%\\\\320\\\\2_7%');
 });
 
-test('a pattern for hex has a wildcard for each digit that depends on the case', () => {
+test('a pattern over hexadecimal bytes has a wildcard for each digit that differs between upper and lower case', () => {
   expect(hexWordPattern('a5')).toBe('%_135%');
   expect(hexWordPattern('п')).toBe('%d0_f%');
 });

@@ -21,7 +21,7 @@ describe('codePointLength', () => {
     ['\ud83d👍', 2],
   ])('the text %j has %i code points', (text, length) => expect(codePointLength(text)).toBe(length));
 
-  it('codePointLength equals the number of iterated characters, and isLongerThan agrees', () => {
+  it('codePointLength equals the number of characters that iteration returns, and isLongerThan agrees', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 12 }), (text, max) => {
         expect(codePointLength(text)).toBe([...text].length);

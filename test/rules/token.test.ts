@@ -22,7 +22,7 @@ describe('makeToken', () => {
     const token = makeToken('bot', 42, zeros);
     expect(token.slice(0, -6)).toBe(covered);
     const value = [...token.slice(-6)].reduce((sum, digit) => sum * 62 + digits.indexOf(digit), 0);
-    // zlib computes this CRC-32 for the text.
+    // This is the CRC-32 that zlib computes for the text.
     expect(value).toBe(2_131_714_455);
     expect(makeToken('user', 42, zeros).slice(0, -6)).toBe(`42:U${'A'.repeat(28)}`);
   });

@@ -17,7 +17,7 @@ const marked = (text: string, entities: EntityInput[]) => [...formatText(text, u
 const at = (type: string, offset: number, length: number) => ({ type, offset, length });
 
 describe('explicit entities', () => {
-  it('explicit entities are ignored if a parse mode is given', () => {
+  it('explicit entities are ignored if a call also names a parse mode', () => {
     expect(formatText('<b>a</b>', 'HTML', [at('italic', 0, 1)]).entities).toEqual([at('bold', 0, 1)]);
   });
 
@@ -75,7 +75,7 @@ describe('explicit entities', () => {
     });
   });
 
-  it('entities are sorted by offset, then by length, longest first', () => {
+  it('entities are sorted by offset, and entities with the same offset by length, longest first', () => {
     expect(marked('abc', [at('italic', 1, 1), at('underline', 0, 1), at('bold', 0, 3)])).toEqual([
       at('bold', 0, 3),
       at('underline', 0, 1),
@@ -113,7 +113,7 @@ describe('explicit entities', () => {
     expect(marked('abcdef', [link, at('blockquote', 3, 1)])).toEqual([link]);
   });
 
-  it('entities after the first hundred are dropped', () => {
+  it('only the first hundred entities are kept', () => {
     const text = 'a '.repeat(200);
     const many = Array.from({ length: 150 }, (_, i) => at('bold', 2 * i, 1));
     const kept = marked(text, many);
@@ -122,7 +122,7 @@ describe('explicit entities', () => {
     expect(formatText('#a '.repeat(150)).entities).toHaveLength(limits.entities_max);
   });
 
-  it('adjacent entities of one style are joined before entities are counted', () => {
+  it('adjacent entities of one style are joined before the entities are counted', () => {
     expect(formatText('<b>a</b>'.repeat(150), 'HTML').entities).toEqual([at('bold', 0, 150)]);
   });
 });

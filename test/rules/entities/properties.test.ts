@@ -9,7 +9,7 @@ import { processorMs } from '../../support/times.js';
 
 const runs = { numRuns: propertyRuns(500) };
 
-// Generates sequences of these pieces: texts with much markup, and random texts.
+// The tests build texts from sequences of these pieces and of random texts.
 const pieces = [
   '<b>',
   '</b>',

@@ -14,7 +14,7 @@ interface Tree {
 }
 type Content = ReadonlyArray<string | Tree>;
 
-// Words and marks that contain no computed entities. Every piece of text begins and ends with a word.
+// Words and marks in which no entities are found. Every piece of text begins and ends with a word.
 const words = ['q', 'xx', 'я', '👍', '👩‍👩‍👧', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', 'ß', 'e\u0301', '1', '𝒳'];
 const marks = [
   ...'*_~`[]()><&+-=|{}!\\"\'',
@@ -66,12 +66,12 @@ const valuesOf = (type: EntityType): fc.Arbitrary<Partial<Entity>> => {
 const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tree> =>
   fc.record({ type: fc.constant(type), values: valuesOf(type), content }, { noNullPrototype: true });
 
-/** Two marks of these types need text between them. Otherwise the marks would merge. */
+/** Two adjacent entities of these types need text between them. Otherwise their marks would merge. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
 /**
- * Generates a tree that is allowed inside `outer`. No type occurs twice, a link contains no link, and code occurs only
- * in quotes.
+ * Generates a tree of entities that is allowed inside entities of the types in `outer`. No type occurs twice, a link
+ * contains no link, and code occurs only in quotes.
  */
 function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> {
   const inLink = outer.some(isLink);
@@ -88,7 +88,7 @@ function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> 
     );
 }
 
-/** Generates texts with trees between them, or a single tree. A single tree gives two entities with the same range. */
+/** Generates texts with trees between them, or a single tree. A single tree gives two entities the same range. */
 function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Content> {
   const text = piece(true);
   const leaf = text.map((only): Content => [only]);
@@ -219,7 +219,7 @@ function markdown(content: Content, quoted = false): string {
         return type === 'code' ? `\`${inside}\`` : `\`\`\`${values.language ?? ''}\n${inside}\`\`\``;
       }
       if (type.endsWith('blockquote')) {
-        // The line break at the end of a quote has no mark after it.
+        // Leaves out the line break at the end of the quote, because no mark `>` follows it.
         const inside = markdown(part.content.slice(0, -1), true);
         return `>${inside}${type === 'blockquote' ? '' : '||'}\n`;
       }
@@ -254,7 +254,7 @@ describe('round trips', () => {
     expect(nested).toBeGreaterThan(8);
   });
 
-  it('explicit entities that form a tree are returned unchanged', () => {
+  it('explicit entities that form a tree are kept unchanged', () => {
     fc.assert(
       fc.property(documents, (given) => {
         const { text, entities } = plain(given);
