@@ -1,4 +1,4 @@
-/** A proxy in front of a service. The proxy puts faults into the service's answers. */
+/** A proxy that puts faults into the answers of a service. */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ export interface Exchange {
   readonly body: any;
 }
 
-/** Returns the answer that the client gets. */
+/** Changes an answer of the service. Returns the answer that the client gets. */
 export type Fault = (exchange: Exchange) => { readonly status: number; readonly body: unknown };
 
 export interface AnsweringServer {
@@ -30,7 +30,7 @@ async function listen(server: ReturnType<typeof createServer>): Promise<Answerin
   };
 }
 
-/** Forwards everything to the service. `fault` gets each JSON answer. */
+/** Forwards all requests to the service. `fault` may change each JSON answer. */
 export function startFaultyProxy(service: string, fault: Fault): Promise<AnsweringServer> {
   return listen(
     createServer(async (incoming, outgoing) => {
@@ -56,7 +56,7 @@ export function startFaultyProxy(service: string, fault: Fault): Promise<Answeri
   );
 }
 
-/** Answers every call except the first two calls of a run with the result of `answer`. */
+/** Starts a server that answers with the result of `answer`. The first two calls of a run get a normal answer. */
 export function startAnsweringServer(
   status: number,
   answer: (path: string) => string,
