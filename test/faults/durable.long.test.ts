@@ -51,8 +51,8 @@ interface LossOptions {
 
 /**
  * Runs a load while Redis loses data. Returns how many messages were acknowledged, and how many of them are missing.
- * With `unflushed`, messages are acknowledged while the flusher is paused. They are lost, so this is possible only if
- * calls are not durable.
+ * With `unflushed`, messages are acknowledged while the flusher is paused. Such messages can be lost, so this option
+ * needs calls that are not durable.
  */
 async function missingAfter(
   losses: number,

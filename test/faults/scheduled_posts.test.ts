@@ -28,8 +28,8 @@ test('a post is published only once, even if a process is killed after publishin
     (await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/messages`))).map(
       ({ text }: { text: string }) => text,
     );
-  // The deletion of its row marks a post as published. The trigger stops the process between the publication and this
-  // deletion.
+  // Deleting the row of a post marks the post as published. The trigger stops the process between the publication and
+  // this deletion.
   await client.query(`
     create function stop_mark() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return old; end $$;
     create trigger stop_mark before delete on scheduled_posts for each row execute function stop_mark()`);

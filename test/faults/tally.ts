@@ -101,8 +101,8 @@ export async function say(service: Service, lane: Lane): Promise<void> {
 }
 
 /**
- * Each lane (a chat of a person with a bot) sends a message every `everyMs` until `signal`. The start times of the
- * lanes are evenly spread. `calls` records the duration of each call in ms.
+ * Each lane (a chat of a person with a bot) sends a message every `everyMs` until `signal` aborts. The start times of
+ * the lanes are evenly spread. `calls` records the duration of each call in ms.
  */
 export async function talk(
   service: Service,

@@ -81,7 +81,9 @@ async function startRedis() {
   };
 }
 
-/** Finds the faults that the failure needs. Omits each fault in turn, and leaves it out if the run still fails. */
+/**
+ * Finds the faults that the failure needs. Omits each fault in turn, and keeps it omitted if the run still fails.
+ */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;
   const omitted = new Set<number>();

@@ -31,7 +31,7 @@ export interface Verdicts {
   readonly undecided: number;
 }
 
-/** An operation that may still get a later last effect. */
+/** An operation whose `effectBy` may be set later. */
 type Noted<I, O> = Omit<Operation<I, O>, 'effectBy'> & { effectBy?: number };
 
 /** The histories of the objects of one kind, by key. */

@@ -49,7 +49,7 @@ export interface Request {
 }
 
 /**
- * Delivers requests to receivers, wake-ups and hints. Each of them may arrive late. Wake-ups and hints may also be
+ * Delivers wake-ups, hints, and requests to receivers. Each of them may arrive late. Wake-ups and hints may also be
  * lost.
  */
 export class Network {
