@@ -235,8 +235,8 @@ describe('when Postgres fails', () => {
     );
     await eventually('flusher waits', async () => (await node.pool.query(waiting)).count === 1);
     expect(node.pool.retries()).toBe(0);
-    // The other session holds row 2 and requests row 1. The other session does not check for deadlocks, so Postgres
-    // aborts the flusher's transaction.
+    // The other session holds row 2 and requests row 1. The other session checks for deadlocks only after 20 s, so
+    // Postgres aborts the flusher's transaction.
     await other.query('update messages set deleted_at = null where message_id = 1');
     await eventually('ended', () => node.pool.retries() >= 1);
     await other.query('commit');

@@ -86,8 +86,8 @@ test('no SQL statement joins control tables with sharded tables', () => {
 });
 
 /**
- * Statements over a whole shard. Each pattern matches the part of the statement that limits its rows. The statements
- * ignore rows that no longer belong to the shard.
+ * Patterns, by file, for the statements that may read a whole shard. These statements have another limit, and ignore
+ * rows that no longer belong to the shard.
  */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
