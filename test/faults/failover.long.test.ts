@@ -120,7 +120,7 @@ test(
 );
 
 test(
-  'R21: after a failover of Redis, a forwarder repeats the updates that the queue lost',
+  'R21: after a failover of Redis, a forwarder queues the updates again that the queue has lost',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

@@ -150,7 +150,8 @@ async function replaceUnderLoad(frozen: number | null) {
 
 const rounds = amount(1, 5);
 /**
- * While every round was slow, the test makes further rounds, up to this number. A busy machine may slow single rounds.
+ * The maximum number of rounds. If every round so far was slow, the test makes another one, because a busy machine may
+ * slow single rounds.
  */
 const triesMax = 5;
 

@@ -136,7 +136,7 @@ test('if a process dies right after the commit of a transfer, the sweep of anoth
     return run();
   };
   await expect(transfer(dead, ben)).rejects.toThrow('died');
-  // On a busy machine, the lease of a node may have expired. The node may then already refuse the former token.
+  // On a busy machine, the lease of a node may have expired. The node may then already refuse the replaced token.
   b.store.sweep.start();
   await eventually('the former token is dead', async () => !(await accepts(bot.token)).includes(true));
   // When the outbox is empty, the sweep has made all writes of the transfer.
