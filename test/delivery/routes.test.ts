@@ -186,8 +186,8 @@ test('after a worker is killed, another worker delivers the updates of the kille
   for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
   await expect.poll(() => one.open + two.open).toBeGreaterThan(2);
   await killed.kill();
-  // Until here, the receivers had not answered. Otherwise the updates that the killed worker had sent would not be sent
-  // again.
+  // Until here, the receivers had not answered. Otherwise the updates that they had accepted from the killed worker
+  // would arrive twice.
   slow = false;
   await startWorker(onTestFinished);
   await expect
