@@ -332,6 +332,8 @@ test('a draft of another window does not change the message that a person edits'
   await showAll(`#/chat/${group}`, 'main textarea');
   const [editor, typist] = windows as [Page, Page];
   const field = editor.locator('main textarea');
+  // The text field is shown before the messages are loaded.
+  await editor.getByRole('log').getByText('First version', { exact: true }).waitFor();
   await field.press('ArrowUp');
   await expect.poll(() => field.inputValue()).toBe('First version');
   await field.fill('Second version');
