@@ -80,8 +80,8 @@ test('the API reference lists each method once', async () => {
   const base = world.service.fronts[0].url;
   await page.goto(`${base}/docs/reference#/webhooks/update`);
   await page.getByText('webhook-signature').first().waitFor();
-  await page.goto(`${base}/docs/reference#/apistream/appgetstream`);
-  await page.getByText('post_reactions').first().waitFor();
+  await page.goto(`${base}/docs/reference#/apistream/appgetstreamposts`);
+  await page.getByRole('tab', { name: 'post_reactions' }).first().waitFor();
 });
 
 test('the documentation follows the light or dark mode of the system, until a person chooses one', async () => {

@@ -79,6 +79,24 @@ function holdRows(ids: readonly number[]): void {
   expect(ids).toEqual(ids.map((_, i) => from + i));
 }
 
+/**
+ * Turns the wheel once, and waits until the page has scrolled and drawn a frame. A browser scrolls smoothly, so without
+ * this wait a busy page may move by two turns before the next look, and skip rows. Waits at most a second, because a
+ * page at its end does not scroll.
+ */
+async function turn(page: Page, by: number): Promise<void> {
+  await page.evaluate(() => {
+    const box = document.querySelector('[role="log"]') as HTMLElement;
+    const scrolled = new Promise((resolve) => {
+      box.addEventListener('scrollend', () => requestAnimationFrame(resolve), { once: true });
+      setTimeout(resolve, 1_000);
+    });
+    (window as unknown as { scrolled: unknown }).scrolled = scrolled;
+  });
+  await page.mouse.wheel(0, by);
+  await page.evaluate(() => (window as unknown as { scrolled: Promise<unknown> }).scrolled);
+}
+
 /** Turns the wheel until `done` returns true. Returns every message id that was drawn during the scrolling. */
 async function wheel(
   page: Page,
@@ -92,8 +110,7 @@ async function wheel(
     holdRows(ids);
     for (const id of ids) seen.add(id);
     if (await done(seen)) return seen;
-    await page.mouse.wheel(0, by);
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(null))));
+    await turn(page, by);
     // Pages of history arrive with a delay.
     await page.locator('.loading-pill').waitFor({ state: 'detached' });
   }
