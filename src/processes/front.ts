@@ -151,7 +151,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'TRUSTED_PROXIES is empty: run this front only behind a proxy that refuses malformed headers, because without such a proxy clients can smuggle requests',
+      'TRUSTED_PROXIES is empty: run this front only behind a proxy that refuses malformed headers, because clients can otherwise smuggle requests',
     );
 }
 

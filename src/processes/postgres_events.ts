@@ -29,7 +29,7 @@ export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>, time = syste
       stats.transactions += found.transactions;
       log.error(
         { ...found, ...(shard === 0 ? {} : { shard }) },
-        'Postgres lost committed transactions. Revocations were repeated, and no id is used twice. ' +
+        'Postgres lost committed transactions. Petrel has repeated the lost revocations and does not reuse lost ids. ' +
           'Messages and posts that Redis still has are written again. Other changes of these transactions are lost',
       );
     },

@@ -331,7 +331,7 @@ export const operatorPerson = z
 export const operatorAttempts = pageOf(
   deliveryAttempt.omit({ answer: true }).meta({
     id: 'OperatorAttempt',
-    description: 'An attempt to deliver an update, without the receiver’s answer.',
+    description: 'An attempt to deliver an update. The receiver’s answer is not included.',
   }),
 );
 

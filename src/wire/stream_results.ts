@@ -48,7 +48,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. In a chat of two people or with one of the caller’s bots, the name or the avatar of the other person or bot changed.',
+      'Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. The name or avatar of the other person, or of the caller’s bot in that chat, changed.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',

@@ -704,7 +704,7 @@ describe('inline messages', () => {
     expect(await resultOf(service.bot(other, 'getUpdates', { limit: 5 }))).toEqual([]);
   });
 
-  test('a forward of an inline message names the bot, and a copy made by a bot does not name the bot', async () => {
+  test('a forward of an inline message names the inline bot, but a copy by another bot does not', async () => {
     const { message } = await sendInline(ann);
     const { message_id } = message;
     const [forwarded] = await resultOf(

@@ -82,7 +82,7 @@ describe('getUpdates and answerCallbackQuery', () => {
     expect(await poll()).toEqual([]);
   });
 
-  test('a positive offset confirms all lower updates, unless the offset is beyond the next update', async () => {
+  test('a positive offset confirms all updates with lower ids, unless the offset is above the next update id', async () => {
     for (let i = 1; i <= 5; i++) await say(`t${i}`, i % 2);
     const all = await poll();
     const [first] = all;

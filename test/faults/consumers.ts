@@ -12,8 +12,8 @@ export interface Amounts {
   /** The minimum number of updates. The load continues until all kills have happened. */
   readonly updates: number;
   /**
-   * How many unprocessed updates a person may have. Default 500. There is a maximum, because the queue of the bot is
-   * limited.
+   * The maximum number of unprocessed updates per person. Default 500. Without a maximum, the bot's queue could become
+   * full.
    */
   readonly ahead?: number;
   /** The minimum time between two kills, in ms. */

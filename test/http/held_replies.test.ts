@@ -19,7 +19,7 @@ describe('HeldReplies', () => {
     return { held, dropped, add };
   };
 
-  test('HeldReplies drops the oldest replies of a caller that is above its limit, and no reply of another caller', () => {
+  test('if a caller exceeds its limit, HeldReplies drops only the oldest replies to that caller', () => {
     const { held, dropped, add } = world();
     add(2, 'other', mebibyte);
     for (const name of ['a', 'b', 'c']) add(1, name, ofCaller / 2);

@@ -1,6 +1,6 @@
 /**
- * Tests that alert rules, dashboard and runbooks name only existing metrics and alerts, and that they cover every
- * metric and alert.
+ * Checks that the alert rules, the dashboard and the runbooks name only existing metrics and alerts, and that they cover
+ * all of them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -124,7 +124,7 @@ export class Receivers {
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
   }
 
-  /** Returns the requests for a bot that must have ended before a poll returns updates of their chats. */
+  /** Returns a bot's requests in flight. Until they have ended, a poll must not return updates of the same chats. */
   #inFlight(bot: number): Request[] {
     if (this.#leases.mayOverlap()) return [];
     return this.#network.requests.filter((each) => each.bot === bot && !isExcused(each));

@@ -170,7 +170,7 @@ test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
   },
 );
 
-test('behaviour §6: a repeated forward succeeds even if its source and the forwarded message were deleted', async () => {
+test('behaviour §6: repeating a forward succeeds even if the original message and its forwarded copy were deleted', async () => {
   const { group, id } = await otherGroup();
   const before = await newest();
   const params = { chat_id: user.id, from_chat_id: group.id, message_id: id };

@@ -10,7 +10,7 @@ const params = z.object({ chat_id: appChatId });
 export const pinChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: `Pins a chat at the top of the caller’s chat list, and removes the chat from the archive. The chat that was pinned last comes first. A person can pin ${limits.chats_pinned_max} chats.`,
+  summary: `Pins a chat at the top of the caller’s chat list, and removes the chat from the archive. The most recently pinned chat comes first. A person can pin ${limits.chats_pinned_max} chats.`,
   params,
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member', 'too_many_pinned_chats'],

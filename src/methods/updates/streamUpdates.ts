@@ -16,8 +16,8 @@ import { updateEvents } from '../../wire/stream_results.js';
 const lastSeenIn = (header: string): number => (/^[0-9]{1,15}$/.test(header) ? Number(header) : 0);
 
 /**
- * Streams updates as server-sent events, like a poll that does not end (behaviour §9). An error is the ordinary answer
- * before the stream starts, and the last event of the stream afterwards.
+ * Streams updates as server-sent events, like a poll that does not end (behaviour §9). An error before the stream starts
+ * is sent as an ordinary error answer. A later error is sent as the last event of the stream.
  */
 export const streamUpdates = defineMethod({
   name: 'streamUpdates',

@@ -145,7 +145,7 @@ export class Keys {
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
   readonly message = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:msg:${chatText(chat)}:${messageId}`;
-  /** The key prefix of all messages in a partition. The chat's text and the message id follow. */
+  /** The key prefix of all messages in a partition. In a key, the id of the chat as text and the message id follow. */
   readonly messageRoot = (p: number) => `${this.#at(p)}:msg:`;
   readonly chatRoot = (p: number) => `${this.#at(p)}:chat:`;
   readonly changesRoot = (p: number) => `${this.#at(p)}:changes:`;

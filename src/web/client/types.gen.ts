@@ -723,7 +723,7 @@ export type History = {
   }>;
 };
 
-/** An attempt to deliver an update, without the receiver’s answer. */
+/** An attempt to deliver an update. The receiver’s answer is not included. */
 export type OperatorAttempt = {
   update_id: number;
   /** Name of the webhook route. Absent if the update went to the webhook of setWebhook */
@@ -1009,7 +1009,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. In a chat of two people or with one of the caller’s bots, the name or the avatar of the other person or bot changed. */
+/** Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. The name or avatar of the other person, or of the caller’s bot in that chat, changed. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
