@@ -79,42 +79,56 @@ function holdRows(ids: readonly number[]): void {
   expect(ids).toEqual(ids.map((_, i) => from + i));
 }
 
+/** Records the id of each message that is drawn in any frame, until the page is closed. */
+const watchFrames = (page: Page) =>
+  page.evaluate(() => {
+    const seen = new Set<number>();
+    const look = () => {
+      for (const row of document.querySelectorAll('[role="log"] article[data-id]'))
+        seen.add(Number(row.getAttribute('data-id')));
+      requestAnimationFrame(look);
+    };
+    look();
+    (window as unknown as { seen: Set<number> }).seen = seen;
+  });
+
 /**
- * Turns the wheel once, and waits until the page has scrolled and drawn a frame. A browser scrolls smoothly, so without
- * this wait a busy page may move by two turns before the next look, and skip rows. Waits at most a second, because a
- * page at its end does not scroll.
+ * Turns the wheel once, and waits until the page has scrolled and drawn the rows at the new position. A browser scrolls
+ * smoothly, and the rows change a frame later. Without this wait, a busy page may move by two turns and skip rows. Waits
+ * at most two seconds for the scrolling, because a page at its end does not scroll.
  */
 async function turn(page: Page, by: number): Promise<void> {
   await page.evaluate(() => {
     const box = document.querySelector('[role="log"]') as HTMLElement;
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     const scrolled = new Promise((resolve) => {
-      box.addEventListener('scrollend', () => requestAnimationFrame(resolve), { once: true });
-      setTimeout(resolve, 1_000);
+      box.addEventListener('scrollend', resolve, { once: true });
+      setTimeout(resolve, 2_000);
     });
-    (window as unknown as { scrolled: unknown }).scrolled = scrolled;
+    const drawn = scrolled.then(frame).then(frame).then(frame);
+    (window as unknown as { scrolled: unknown }).scrolled = drawn;
   });
   await page.mouse.wheel(0, by);
   await page.evaluate(() => (window as unknown as { scrolled: Promise<unknown> }).scrolled);
 }
 
-/** Turns the wheel until `done` returns true. Returns every message id that was drawn during the scrolling. */
+/** Turns the wheel until `done` returns true. Returns the id of every message that was drawn in any frame. */
 async function wheel(
   page: Page,
   by: number,
   done: (seen: ReadonlySet<number>) => boolean | Promise<boolean>,
 ) {
-  const seen = new Set<number>();
+  await page.evaluate(() => (window as unknown as { seen: Set<number> }).seen.clear());
   await page.getByRole('log').hover();
   for (let turns = 0; turns < 2_000; turns++) {
-    const ids = await drawn(page);
-    holdRows(ids);
-    for (const id of ids) seen.add(id);
+    holdRows(await drawn(page));
+    const seen = new Set(await page.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]));
     if (await done(seen)) return seen;
     await turn(page, by);
     // Pages of history arrive with a delay.
     await page.locator('.loading-pill').waitFor({ state: 'detached' });
   }
-  throw new Error(`never got there; saw ${seen.size} from ${Math.min(...seen)} to ${Math.max(...seen)}`);
+  throw new Error('the page did not get there in 2,000 turns');
 }
 
 const gaps = (seen: ReadonlySet<number>) =>
@@ -169,6 +183,7 @@ test('a person can scroll through a chat of 100,000 messages and back, by wheel 
   }, bot.id);
   const row = (id: number) => page.locator(`article[data-id="${id}"]`);
   await row(last).waitFor();
+  await watchFrames(page);
   const before = await heap(session);
 
   const up = await wheel(page, -900, (seen) => seen.size > kept_max + 600);
