@@ -22,7 +22,7 @@ interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'taken' | 
   readonly busy: number;
   /** The bytes written to disk per request. */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
-  /** The CPU time in µs per request, by process name. */
+  /** The CPU time in µs per request, keyed by process name. */
   readonly cpu: Readonly<Record<string, number>>;
 }
 

@@ -110,7 +110,7 @@ export abstract class Time {
   }
 
   /**
-   * Returns the ms until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1. Periodic tasks
+   * Returns the ms until the next multiple of `everyMs` (monotonic clock), at most `everyMs` + 1. Periodic tasks
    * that wait this long all wake an idle process at the same moment.
    */
   // A timer may fire up to 1 ms early, and the task would then run twice.
@@ -119,7 +119,7 @@ export abstract class Time {
   }
 
   /**
-   * Calls `task` at each multiple of `everyMs` on the monotonic clock. Does not keep the process alive. Returns a
+   * Calls `task` at each multiple of `everyMs` (monotonic clock). Does not keep the process alive. Returns a
    * function that stops it.
    */
   repeat(everyMs: number, task: () => void): () => void {

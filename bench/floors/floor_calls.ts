@@ -37,7 +37,7 @@ export interface FloorChat {
 }
 
 export interface FloorPosts {
-  /** The internal id of each post, by the external id that paths contain. */
+  /** The internal id of each post, keyed by the external id that paths contain. */
   readonly posts: Readonly<Record<string, number>>;
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }

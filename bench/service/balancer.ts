@@ -9,7 +9,7 @@ import { exitOf, freePort } from '../../src/dev/processes.js';
 export type BalancerKind = 'haproxy' | 'nginx';
 export const balancerKinds: readonly BalancerKind[] = ['haproxy', 'nginx'];
 
-/** Returns the path of an installed program, or undefined if it is not installed. */
+/** Returns the path of a program, or undefined if it is not installed. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];
   return folders

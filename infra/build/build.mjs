@@ -25,7 +25,7 @@ export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
 // The built bench. It is separate from `dist/loadtest`, the part of the program that `petrel bench` uses.
 const benchDist = join(dist, 'measure');
-/** The programs of the bench, by their role name in the launcher. */
+/** The files of the bench programs. Each key is the name that the launcher uses for the program. */
 export const benchPrograms = {
   measure: join(benchDist, 'run.js'),
   compare: join(benchDist, 'compare.js'),

@@ -61,7 +61,7 @@ function typeOf(schema) {
 function eventsType(name, path) {
   const { oneOf = [] } = document.paths[path]?.get.responses[200].content['text/event-stream'].schema ?? {};
   const events = oneOf.map(({ title, properties }) => `${title}: ${typeOf(properties?.data ?? {})};`);
-  return `/** The data of each event of \`${path}\`, by event name. */\nexport type ${name} = ${block(events)};`;
+  return `/** The data of each event of \`${path}\`, keyed by event name. */\nexport type ${name} = ${block(events)};`;
 }
 
 function typeDeclaration(name) {

@@ -80,7 +80,7 @@ local function next_versions(meta, count)
   return versions
 end
 
--- The incarnations that a combined run has read, by the key of their partition.
+-- The incarnations that a combined run has read, keyed by the key of their partition.
 local run_incarnations = {}
 
 -- Returns the partition's incarnation, under which copies are valid. Returns nil if the partition must be recovered

@@ -69,7 +69,7 @@ const fileResults: Readonly<Record<string, FileResult>> = {
   document: { media: 'document', name: 'document' },
 };
 
-/** The allowed values of `mime_type`, by the type of the result. */
+/** The allowed values of `mime_type`, keyed by the type of the result. */
 const mimeTypes: Readonly<Record<string, readonly string[]>> = {
   video: ['video/mp4', 'text/html'],
   document: ['application/pdf', 'application/zip'],

@@ -1,4 +1,4 @@
-/** Holds the wire fields that several kinds of files share. */
+/** The wire fields that several kinds of files share. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 

@@ -9,7 +9,7 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** When this level was measured, by the monotonic clock in ms. */
+  /** When this level was measured (ms on the monotonic clock). */
   at: number;
 }
 

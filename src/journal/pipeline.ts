@@ -69,7 +69,7 @@ export interface PipelineStats {
 }
 
 interface ReadAt extends ReadResult {
-  /** When the batch was read, by the monotonic clock in ms. */
+  /** When the batch was read (ms on the monotonic clock). */
   readonly at: number;
 }
 
@@ -86,7 +86,7 @@ interface InFlight {
 interface Kept extends Committed {
   readonly batch: ReadAt;
   readonly written: WrittenBatch;
-  /** When the batch was committed, by the monotonic clock, in ms. */
+  /** When the batch was committed (ms on the monotonic clock). */
   readonly at: number;
 }
 
@@ -127,11 +127,11 @@ export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #time: Time;
   readonly #counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
-  /** When each leased partition was last read to the end of its journal, by the monotonic clock. */
+  /** When each leased partition was last read to the end of its journal (monotonic clock). */
   readonly #caughtUpAt = new Map<number, number>();
   readonly #lengths = new Map<number, number>();
   readonly #unsettled: ReturnType<typeof createUnsettled>;
-  /** The version of the last entry in flight, by partition. */
+  /** The version of the last entry in flight, keyed by partition. */
   readonly #cursors = new Map<number, number>();
   /** The registered incarnation of each leased partition. Each was read before the entries in flight were read. */
   readonly #incarnations = new Map<number, number>();
@@ -363,7 +363,7 @@ export class Pipeline {
     this.#keptBytes = 0;
   }
 
-  /** When the batches in `#kept` must be settled, by the monotonic clock. */
+  /** When the batches in `#kept` must be settled (monotonic clock). */
   #settlingAt(): number {
     return (this.#kept[0]?.at ?? Number.POSITIVE_INFINITY) + limits.settle_wait_ms_max;
   }

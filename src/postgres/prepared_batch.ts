@@ -19,7 +19,7 @@ interface Bound {
 /** The members of a `pg` connection that the types of `pg` lack. */
 interface Connection {
   readonly stream: { cork(): void; uncork(): void };
-  /** The texts of the statements that this connection has prepared, by name. */
+  /** The texts of the statements that this connection has prepared, keyed by name. */
   readonly parsedStatements: Readonly<Record<string, string>>;
   bind(message: Bound): void;
   describe(message: { readonly type: 'P' }): void;

@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for the unfinished move of partitions, and for the process that runs the move. There is at most
+ * SQL statements for the unfinished move of partitions, and for the process that runs the move. There is at most
  * one unfinished move. All statements use the control database.
  */
 import type { Queryable } from './pool.js';

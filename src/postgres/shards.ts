@@ -228,7 +228,7 @@ export interface FollowOptions {
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** When the map was requested, by the monotonic clock. */
+  /** When the map was requested (monotonic clock). */
   readonly at: number;
   /** The name under which this process reports its epoch of the map. Without a name, it reports nothing. */
   readonly node?: string;

@@ -165,8 +165,8 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
 }
 
 /**
- * Returns the same database for a call that may run again. Each transaction stores its result under the next request
- * id. If the call runs again, the transaction returns this result instead of repeating its change. Errors are not
+ * Returns a wrapper of `db` for a call that may be repeated. Each transaction stores its result under the next request
+ * id. If the call is repeated, the transaction returns this result instead of repeating its change. Errors are not
  * stored. Results must be JSON. If `partition` is given, the results belong to this partition, and move to another
  * database together with its rows.
  */

@@ -1,4 +1,4 @@
-/** Holds SQL statements for stored uploads, and for how much storage each owner uses. */
+/** SQL statements for stored uploads, and for how much storage each owner uses. */
 import type { Sql } from './sql.js';
 
 /** Records a file. If the owner's files would then exceed `max` bytes in total, records nothing and returns false. */

@@ -4,7 +4,7 @@ import type { NodeReport } from '../wire/admin_results.js';
 
 export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
 
-/** A role's figures for the history, by name. They are whole numbers. */
+/** A role's figures for the history, keyed by name. They are whole numbers. */
 export interface NodeFigures {
   /** Counters, which only grow. The history has their sum over all processes. */
   readonly counts?: Readonly<Record<string, number>>;

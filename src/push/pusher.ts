@@ -62,7 +62,7 @@ function jobsOf(rows: readonly Addressee[]): Job[] {
   return [...jobs.values()];
 }
 
-/** Returns whether the push service says that the subscription has ended (RFC 8030 §7.3). */
+/** Returns whether the subscription has ended: the push service answered 404 or 410 (RFC 8030 §7.3). */
 const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 

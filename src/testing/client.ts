@@ -72,7 +72,7 @@ export class PetrelError extends Error {
   }
 }
 
-/** Files by their names. */
+/** The contents of files, keyed by file name. */
 export type Files = Readonly<Record<string, Uint8Array<ArrayBuffer> | string>>;
 
 /** A file in the parameters of an action. */

@@ -1,4 +1,4 @@
-/** Holds the texts of the pages of posts, in the languages of the application. */
+/** The texts of the pages of posts, in the languages of the application. */
 import { type Language, languages } from '../rules/identity_texts.js';
 
 interface PostWords {

@@ -11,7 +11,7 @@ import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } 
 
 let world: World;
 let errors: unknown[];
-/** The number of hints that the worker has received, by bot. */
+/** The number of hints that the worker has received, keyed by bot. */
 const hints = new Map<number, number>();
 const hintsOf = (bot: number) => hints.get(bot) ?? 0;
 /** The bots for which a step of the worker has reported that their pending updates were dropped. */

@@ -90,7 +90,7 @@ interface Attack {
   readonly front: number;
 }
 
-/** Attacks the front. Returns the statuses that the attacker received, by kind of call. */
+/** Attacks the front. Returns the statuses that the attacker received, keyed by kind of call. */
 function attack({ own, evil, file, front }: Attack): Promise<Record<string, Record<string, number>>> {
   const child = fork(fileURLToPath(new URL('attacker.mjs', import.meta.url)));
   attacker = child;

@@ -44,7 +44,7 @@ const answered_ms_max = 60_000;
 /** Makes one recorded call of one client. Returns false if the outcome is unknown. */
 type Client = () => Promise<boolean>;
 
-/** The clients that change one object. */
+/** An object that several clients change concurrently, and these clients. */
 interface Subject {
   readonly key: string;
   readonly clients: readonly Client[];

@@ -221,7 +221,7 @@ test(
 );
 
 /**
- * The planted defects, by the kind of object whose history shows them. `dist/main` stands for all parts of the program
+ * The planted defects, keyed by the kind of object whose history shows them. `dist/main` stands for all parts of the program
  * that roles run.
  */
 const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [

@@ -12,7 +12,7 @@ export interface Arrival {
   readonly body: Buffer;
   // biome-ignore lint/suspicious/noExplicitAny: updates of every shape
   readonly update: any;
-  /** The arrival time on the monotonic clock, in ms. */
+  /** The arrival time (monotonic clock), in ms. */
   readonly at: number;
 }
 

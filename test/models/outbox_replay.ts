@@ -28,7 +28,7 @@ const versionOf = (id: string) => Number(id.split('-')[0]);
 
 export class OutboxReplay {
   readonly #replay: Replay;
-  /** The outbox entries, by the number of the update. */
+  /** The outbox entries, keyed by the number of the update. */
   readonly #entries = new Map<number, Entry>();
 
   constructor(client: Redis) {

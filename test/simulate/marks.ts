@@ -40,7 +40,7 @@ export class Marks {
   readonly #onViolation: (what: string) => void;
   readonly #pins: Histories<PinInput, PinOutput, PinState>;
   readonly #reactions: Histories<ReactionInput, ReactionOutput, ReactionState>;
-  /** The step at which a client learned of a post, by the id of the post. Posts may disappear when Redis loses data. */
+  /** The step at which a client learned of a post, keyed by the id of the post. Posts may disappear when Redis loses data. */
   readonly #posts = new Map<number, number>();
   /** The ids of all posts so far, including those that Redis lost. */
   readonly #created = new Set<number>();

@@ -34,7 +34,7 @@ export interface Verdicts {
 /** An operation whose `effectBy` may be set later. */
 type Noted<I, O> = Omit<Operation<I, O>, 'effectBy'> & { effectBy?: number };
 
-/** The histories of the objects of one kind, by key. */
+/** The histories of the objects of one kind, keyed by key. */
 export class Histories<I extends { readonly what: string }, O, S> {
   readonly #operations = new Map<string, Noted<I, O>[]>();
   /** The objects whose history contains a change that Redis may have lost. Their histories are not checked. */

@@ -48,7 +48,7 @@ function contentOf({ bot, body }: Request) {
 }
 
 export class Receivers {
-  /** The texts of accepted messages, by bot. */
+  /** The texts of accepted messages, keyed by bot. */
   readonly accepted = new Map<number, Set<string>>();
   /** The webhook URL of each bot, and when it was set. The URL is null while the bot polls. */
   readonly #expected = new Map<number, { readonly url: string | null; readonly sinceMs: number }>();
@@ -58,7 +58,7 @@ export class Receivers {
   /** The updates of each chat in order of arrival. */
   readonly #chats = new Map<string, Seen[]>();
   readonly #chatOf = new WeakMap<Request, string>();
-  /** The requests that were in flight when Redis last ran a poll that returned updates, by bot. */
+  /** The requests that were in flight when Redis last ran a poll that returned updates, keyed by bot. */
   readonly #inFlightAtPoll = new Map<number, readonly Request[]>();
   /** The ids of updates by bot and text. Each text is sent only once. */
   readonly #idOf = new Map<string, number>();

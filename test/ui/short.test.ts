@@ -42,7 +42,7 @@ beforeAll(async () => {
   ({ alice, bob, made, bot } = cast);
 });
 
-/** The windows of the people, by the id of the person. */
+/** The windows of the people, keyed by the id of the person. */
 const windows = new Map<number, Page>();
 
 /**

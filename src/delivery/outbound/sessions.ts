@@ -8,7 +8,7 @@ import { deliveryLimits as limits } from '../limits.js';
 
 interface Kept {
   readonly session: Buffer;
-  /** When the session may no longer be resumed, by the monotonic clock. */
+  /** When the session may no longer be resumed (monotonic clock). */
   readonly endMs: number;
 }
 
@@ -32,7 +32,7 @@ export class TlsSessions {
   }
 
   /**
-   * Returns the time at which a session ends, by the monotonic clock. The certificate was just verified and expires at
+   * Returns the time at which a session ends (monotonic clock). The certificate was just verified and expires at
    * `validTo`.
    */
   endOf(validTo: string): number {
@@ -49,7 +49,7 @@ export class TlsSessions {
     return undefined;
   }
 
-  /** Keeps a session until `endMs`, by the monotonic clock. Does not keep a session that is too large. */
+  /** Keeps a session until `endMs` (monotonic clock). Does not keep a session that is too large. */
   keep(key: string, session: Buffer, endMs: number): void {
     this.#kept.delete(key);
     if (session.length > limits.webhook_session_bytes_max || endMs <= this.#time.monotonic()) return;

@@ -14,8 +14,8 @@ export interface SignerOptions {
   /** Replaces the word `Service` in header names. */
   readonly service: string;
   /**
-   * The private key of this installation. If present, deliveries also have a signature that receivers verify with the
-   * public key.
+   * The installation's Ed25519 key. If present, it also signs each delivery, and receivers verify this signature with
+   * the published public key.
    */
   readonly signingKey?: KeyObject | undefined;
 }

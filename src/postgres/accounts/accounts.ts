@@ -8,11 +8,11 @@ import { endBots } from './removal.js';
 import { releaseAvatar } from './users.js';
 
 export interface Ended {
-  /** The bots that the person owned, by id. */
+  /** The ids of the bots that the person owned. */
   readonly bots: readonly number[];
-  /** The bots with which the person had a direct chat, by id. */
+  /** The ids of the bots with which the person had a direct chat. */
   readonly direct: readonly number[];
-  /** The person's chats with another person, by id. */
+  /** The ids of the person's chats with other people. */
   readonly people: readonly number[];
   readonly identities: readonly number[];
 }

@@ -1,4 +1,4 @@
-/** Holds SQL statements for administrators' tokens and for the log of their API calls. */
+/** SQL statements for administrators' tokens and for the log of their API calls. */
 import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.js';
 
 export interface AdminTokenRow {

@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for identities. An identity consists of an issuer (the identity provider) and a subject (the
+ * SQL statements for identities. An identity consists of an issuer (the identity provider) and a subject (the
  * name that this provider uses for a person).
  */
 import { ApiError, fail } from '../../errors.js';

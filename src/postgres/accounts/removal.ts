@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements that delete a bot. The row of the bot stays, without an owner, because people can still read the
+ * SQL statements that delete a bot. The row of the bot stays, without an owner, because people can still read the
  * bot's messages.
  */
 import { noteAudit } from '../bots/audit.js';

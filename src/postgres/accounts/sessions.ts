@@ -1,4 +1,4 @@
-/** Holds SQL statements for sessions. A session is a token that was issued at a sign-in (decision 0082). */
+/** SQL statements for sessions. A session is a token that was issued at a sign-in (decision 0082). */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, fragment, noteStale, type Sql, seconds } from '../sql.js';
 import { raiseVersion } from './users.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for people and their tokens. */
+/** SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import {

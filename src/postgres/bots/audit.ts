@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
+ * SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
  * describes.
  */
 import { type Sql, seconds } from '../sql.js';

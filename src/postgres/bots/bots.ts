@@ -1,4 +1,4 @@
-/** Holds SQL statements for bots, their tokens and their commands. */
+/** SQL statements for bots, their tokens and their commands. */
 import { fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
@@ -254,7 +254,7 @@ export function setTexts(
   });
 }
 
-/** The rights that a bot requests when it becomes an administrator, by type of chat. */
+/** The rights that a bot requests when it becomes an administrator, for each type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the inline mode of bots (decision 0054). */
+/** SQL statements for the inline mode of bots (decision 0054). */
 import { type Database, noteStale } from '../sql.js';
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
+/** SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
 
 import { takeName } from '../accounts/users.js';
 import { type Database, noteStale } from '../sql.js';

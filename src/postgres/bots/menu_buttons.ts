@@ -1,4 +1,4 @@
-/** Holds SQL statements for the menu buttons of bots, and for the administrator rights that bots request. */
+/** SQL statements for the menu buttons of bots, and for the administrator rights that bots request. */
 import { type Database, noteStale, type Sql } from '../sql.js';
 
 export type MenuButton =
@@ -37,7 +37,7 @@ export const setMenuButtonOf = (
 export const loadMenuButtonOf = (sql: Sql, bot: number, user: number) => sql.firstValue<MenuButton>`
   select button from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`;
 
-/** Sets the rights that a bot requests when it becomes an administrator, by type of chat. */
+/** Sets the rights that a bot requests when it becomes an administrator, for each type of chat. */
 export function setDefaultRights(
   db: Database,
   bot: number,

@@ -1,4 +1,4 @@
-/** Holds SQL statements that transfer or offer a bot to another person. */
+/** SQL statements that transfer or offer a bot to another person. */
 import { fail } from '../../errors.js';
 import { findName } from '../accounts/users.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';

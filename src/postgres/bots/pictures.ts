@@ -1,4 +1,4 @@
-/** Holds SQL statements for the pictures of bots, and for stored files that no record uses. */
+/** SQL statements for the pictures of bots, and for stored files that no record uses. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for sticker sets. */
+/** SQL statements for sticker sets. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
 /** A sticker in a set. The key of its file in the blob store is `key`. */

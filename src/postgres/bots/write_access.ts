@@ -1,4 +1,4 @@
-/** Holds SQL statements for the rules that say who may write to a bot (interface §5.8). */
+/** SQL statements for the rules that say who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for chats, their members, and their messages in Postgres. */
+/** SQL statements for chats, and for the members and messages of chats. */
 import { fail } from '../../errors.js';
 import { lockPerson, type NamesRow, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
@@ -25,7 +25,7 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
-  /** The people in the chat whose accounts were deleted, by id. */
+  /** The ids of the people in the chat whose accounts were deleted. */
   readonly gone: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the title, description and photo of groups and channels. */
+/** SQL statements for the title, description and photo of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import type { StoredPicture } from '../bots/pictures.js';
@@ -10,7 +10,7 @@ export interface DetailsRow {
   readonly photo: readonly StoredPicture[] | null;
   /** The permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** The codes of the primary invite links, by the id of the administrator who created the link. */
+  /** The codes of the primary invite links, keyed by the id of the administrator who created the link. */
   readonly links: Readonly<Record<string, string>>;
   readonly version: number;
 }

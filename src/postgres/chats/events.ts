@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for events. An event is a change in a chat that the chat's bots learn from an update, and that
+ * SQL statements for events. An event is a change in a chat that the chat's bots learn from an update, and that
  * the chat may show as a service message. Both are sent after the change was committed.
  */
 import { fail } from '../../errors.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements that check who may add a person to a chat, and statements for invitations. */
+/** SQL statements that check who may add a person to a chat, and statements for invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';

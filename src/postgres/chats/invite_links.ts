@@ -1,4 +1,4 @@
-/** Holds SQL statements for the invite links of groups and channels. */
+/** SQL statements for the invite links of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { postgresLimits as limits } from '../limits.js';

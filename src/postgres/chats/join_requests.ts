@@ -1,4 +1,4 @@
-/** Holds SQL statements for joining a chat by an invite link, and for join requests. */
+/** SQL statements for joining a chat by an invite link, and for join requests. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';

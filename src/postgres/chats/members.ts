@@ -1,4 +1,4 @@
-/** Holds SQL statements for the members of chats. */
+/** SQL statements for the members of chats. */
 import { fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { hasRight } from '../../rules/rights.js';

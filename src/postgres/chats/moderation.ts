@@ -1,4 +1,4 @@
-/** Holds SQL statements with which a chat's administrators ban, restrict and promote its members. */
+/** SQL statements with which a chat's administrators ban, restrict and promote its members. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight, rightNames } from '../../rules/rights.js';
 import { type Database, noteStale, type Sql } from '../sql.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for chats that people have muted. */
+/** SQL statements for chats that people have muted. */
 import { type Sql, seconds } from '../sql.js';
 
 export interface MuteRow {

@@ -1,4 +1,4 @@
-/** Holds SQL statements for chats of two people, and for blocked people (decision 0083). */
+/** SQL statements for chats between two people, and for blocked people (decision 0083). */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';

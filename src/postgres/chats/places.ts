@@ -1,4 +1,4 @@
-/** Holds SQL statements for the chats that a person has archived or pinned in the chat list. */
+/** SQL statements for the chats that a person has archived or pinned in the chat list. */
 import { fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { type Database, fragment, type Sql } from '../sql.js';

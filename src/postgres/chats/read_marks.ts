@@ -1,4 +1,4 @@
-/** Holds SQL statements for read marks. A read mark is the last message that a person has read in a chat. */
+/** SQL statements for read marks. A read mark is the last message that a person has read in a chat. */
 import type { Sql } from '../sql.js';
 
 export async function loadReadMarks(

@@ -1,4 +1,4 @@
-/** Holds SQL statements for scheduled posts in channels (decision 0087). */
+/** SQL statements for scheduled posts in channels (decision 0087). */
 import { fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { lockPerson } from '../accounts/users.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for conversations with the management bot. */
+/** SQL statements for conversations with the management bot. */
 import type { Sql } from '../sql.js';
 
 /**

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the attempts to deliver updates to webhooks. */
+/** SQL statements for the attempts to deliver updates to webhooks. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, type Sql, seconds } from '../sql.js';

@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
+ * SQL statements for undelivered updates (dead letters), and for updates that are delivered again. A dead letter
  * that leaves the list becomes a tombstone with the same version. Without the tombstone, the row would return if a
  * journal batch were written again.
  */

@@ -1,5 +1,5 @@
 /**
- * Holds SQL statements for replays of stored updates into a webhook (decision 0081). A replay is open until its queue
+ * SQL statements for replays of stored updates into a webhook (decision 0081). A replay is open until its queue
  * in Redis is closed.
  */
 import { type Database, fragment, type Sql } from '../sql.js';

@@ -1,4 +1,4 @@
-/** Holds SQL statements for delivered updates that are kept for replays (decision 0081). */
+/** SQL statements for delivered updates that are kept for replays (decision 0081). */
 import type { Sql } from '../sql.js';
 
 export interface KeptUpdate {

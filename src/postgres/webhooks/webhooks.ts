@@ -1,4 +1,4 @@
-/** Holds SQL statements for the webhooks of bots. */
+/** SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
 import type { RetryPolicy } from '../../rules/retry_policy.js';
 import { noteAudit } from '../bots/audit.js';

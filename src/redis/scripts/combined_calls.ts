@@ -107,7 +107,7 @@ export class CombinedCalls {
   #named = 0;
 
   /**
-   * The runs that are not sent yet, by script and partition. A run that may have calls of several partitions is stored
+   * The runs that are not sent yet, keyed by script and partition. A run that may have calls of several partitions is stored
    * under -1.
    */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();

@@ -239,7 +239,7 @@ interface Part {
   readonly lines: Line[];
 }
 
-/** Parses the functions and constants of the files in lib/, by name. */
+/** Parses the functions and constants of the files in lib/. The keys are their names. */
 function readShared(root: string): ReadonlyMap<string, Part> {
   const parts = new Map<string, Part>();
   const folder = join(root, 'lib');
@@ -469,7 +469,7 @@ function luaFiles(root: string, dir = root): string[] {
     .sort();
 }
 
-/** Parses every script below `root`, by name. */
+/** Parses every script below `root`. The keys are the names of the scripts. */
 export function readScripts(root: string): ReadonlyMap<string, Script> {
   const shared = readShared(root);
   return new Map(

@@ -4,7 +4,7 @@ import type { ScriptArg } from './script_command.js';
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** The keys and arguments of one call, by name. */
+/** The keys and arguments of one call, keyed by name. */
 export interface CallValues {
   readonly keys: Values;
   readonly args: Values;

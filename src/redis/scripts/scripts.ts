@@ -174,7 +174,7 @@ function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Pro
  * the call until it succeeds, may not be repeated, or has taken too long.
  */
 export class Runner {
-  /** The latencies of calls that succeeded at the first attempt, by script. All other calls are only counted. */
+  /** The latencies of calls that succeeded at the first attempt, keyed by script. All other calls are only counted. */
   readonly times = new Distributions();
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;

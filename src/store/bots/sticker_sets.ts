@@ -118,7 +118,7 @@ export function createStickerSets({ db }: StoreContext) {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');
         return list.with(at, sticker);
       }),
-    /** Returns the bot's sets one by one, by name, at most `sticker_sets_per_bot_max`. Keeps only one set in memory. */
+    /** Yields the bot's sets in the order of their names, at most `sticker_sets_per_bot_max`. Keeps only one set in memory. */
     async *listOf(bot: number): AsyncIterable<rows.StickerSet> {
       for (const name of await rows.loadStickerSetNames(db, bot)) {
         const set = await rows.loadStickerSet(db, name);

@@ -2,14 +2,14 @@
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 
-/** The prefix of a hint about a new read mark. A chat id and a message id follow. */
+/** Begins a hint that the person has read a chat up to a message. Continues with the chat id and the message id. */
 export const readHint = 'read ';
 /**
- * The prefix of a hint about a changed chat in the person's list: the person muted, pinned or archived it or undid
- * this, or the name or avatar of the bot or other person in it changed. The chat id follows.
+ * Begins a hint that a chat in the person's list changed. Either the person muted, pinned or archived the chat or undid
+ * this, or the bot or other person in the chat has a new name or avatar. Continues with the chat id.
  */
 export const settingsHint = 'settings ';
-/** The prefix of a hint that the person's scheduled posts in a channel changed. The chat id follows. */
+/** Begins a hint that the person's scheduled posts in a channel changed. Continues with the chat id. */
 export const scheduledHint = 'scheduled ';
 /** The hint that the person's own name, avatar or settings changed. */
 export const profileHint = 'profile';

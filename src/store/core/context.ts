@@ -20,8 +20,8 @@ export interface StoreShards {
 }
 
 /**
- * Wraps the databases of a call that may run again. `once` wraps one of them. `partition` is any partition stored in
- * that database.
+ * Returns shards whose databases `once` has wrapped. If the call is repeated, a wrapped database does not repeat its
+ * transactions. `partition` is any partition that is stored in the database.
  */
 export function shardsOnce(
   shards: StoreShards,
@@ -86,13 +86,13 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Why a call may run again. `once`: the client sent an idempotency key. `answer`: the call comes from a webhook's
+ * Why a call may be repeated. `once`: the client sent an idempotency key. `answer`: the call comes from a webhook's
  * answer, and the delivery may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 
 /**
- * Creates the request ids for a call that may run again. The same seed gives the same ids. `next` shows the next id
+ * Creates the request ids for a call that may be repeated. The same seed gives the same ids. `next` shows the next id
  * without using it up. `lua/lib/request.lua` recognises these ids by their prefix.
  */
 export function requestIdsOf(seed: string, origin: CallOrigin = 'once') {

@@ -115,7 +115,7 @@ export interface ChatDetails {
   readonly photo: readonly StoredPicture[];
   /** The permissions that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** The codes of primary invite links, by the id of their creator. */
+  /** The codes of primary invite links, keyed by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
 }
 

@@ -62,7 +62,7 @@ interface Watched {
    */
   reading: Promise<Progress | undefined> | undefined;
   /**
-   * When a flush was last requested, by the monotonic clock. Minus infinity if the flusher has announced a flush since
+   * When a flush was last requested (monotonic clock). Minus infinity if the flusher has announced a flush since
    * then.
    */
   askedAt: number;

@@ -164,7 +164,7 @@ export class Keys {
   /** CHANNEL: carries hints about a chat's changes, and chat actions and bots' drafts. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
   /**
-   * HASH: a person's unsent texts, by chat. Bounded by limits.person_drafts_max and person_drafts_bytes_max. Expires
+   * HASH: a person's unsent texts, keyed by chat. Bounded by limits.person_drafts_max and person_drafts_bytes_max. Expires
    * after limits.person_draft_ttl_ms.
    */
   readonly personDrafts = (user: number) => `${this.#near(user)}:person_drafts:${user}`;
@@ -234,7 +234,7 @@ export class Keys {
    * result. Expires. Bounded by limits.inline_answer_bytes_max.
    */
   readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
-  /** The key prefix of cached answers' ids, by the digest of the query. Each id is a STRING. Expires. */
+  /** The key prefix of the ids of cached answers. The digest of the query follows the prefix. Each id is a STRING. Expires. */
   readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
   /** LIST of a bot's answers to inline queries, oldest first. Expires. Bounded by limits.inline_answers_max. */
   readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
@@ -298,7 +298,7 @@ export class Keys {
   readonly flushAsked = () => `${this.#at(0)}:on_flush_asked`;
   /** CHANNEL: announces the flushed versions of journals. In partition 0. */
   readonly flushed = () => `${this.#at(0)}:on_flushed`;
-  /** HASH: the last heartbeat of each flusher, by id. In partition 0. Bounded by live flushers. */
+  /** HASH: the last heartbeat of each flusher, keyed by id. In partition 0. Bounded by live flushers. */
   readonly flushers = () => `${this.#at(0)}:flushers`;
   /**
    * STRING: a link preview, in one of limits.link_preview_slots slots. Bounded by limits.link_preview_bytes_max.

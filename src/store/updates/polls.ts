@@ -61,7 +61,7 @@ type Waiting = Pick<PollRequest, 'consumer' | 'valid' | 'onGone'>;
 type Consumer = NonNullable<PollRequest['consumer']>;
 type Sent = SentUpdates | SharedUpdates;
 
-/** Begins a hint that a consumer has started a newer poll. The consumer's name follows. */
+/** Begins a hint that a consumer has started a newer poll. Continues with the consumer's name. */
 const consumerHint = 'p ';
 /**
  * Begins a hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the consumer's

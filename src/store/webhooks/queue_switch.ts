@@ -1,4 +1,4 @@
-/** Switches a queue between polling and webhook, by version. */
+/** Changes a queue from polling to a webhook, or back. Ignores changes that are older than the last one. */
 import { fail } from '../../errors.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';

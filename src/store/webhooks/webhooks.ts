@@ -1,6 +1,7 @@
 /**
- * Manages bots' webhook settings. A change is first committed to Postgres (law 2). Then `webhooks/switch` switches the
- * bot's queue between polling and webhook, by version. After a crash, the sweep calls that script again.
+ * Manages bots' webhook settings. A change is first committed to Postgres (law 2). Then the script
+ * `webhooks/switch` changes the bot's queue from polling to the webhook, or back. After a crash, the sweep calls this
+ * script again.
  */
 import { loadRunning } from '../../postgres/webhooks/history_replays.js';
 import {

@@ -1,5 +1,5 @@
 /**
- * Stores the messages that bots are currently writing, by chat. Such a draft ends when the bot sends a message, or
+ * Stores the messages that bots are currently writing, keyed by chat. Such a draft ends when the bot sends a message, or
  * after some time.
  */
 import { call, get } from '../api.js';

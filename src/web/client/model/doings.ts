@@ -6,7 +6,7 @@ import { t, type WordKey } from '../words.js';
 
 type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
 
-/** What other people are doing, by chat. Each entry is shown for some seconds. */
+/** What other people are doing, keyed by chat. Each entry is shown for some seconds. */
 export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
 const shown_ms = 5_500;
 /** The maximum number of other people who are counted in one chat. */
@@ -59,7 +59,7 @@ export function doingText(list: readonly Doing[] | undefined, isGroup: boolean):
 }
 
 const told_ms = 4_000;
-/** The last action that was sent to the service, by chat. */
+/** The last action that was sent to the service, keyed by chat. */
 const told = new Map<number, { readonly action: string; readonly at: number }>();
 
 /** Tells the other people in a chat what the person is doing, unless they were told the same a few seconds ago. */

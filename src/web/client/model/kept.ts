@@ -63,7 +63,7 @@ const entity_bytes = 128;
  */
 const ownWindow = randomName();
 
-/** The size of each unsent message of this window, by key. */
+/** The size of each unsent message of this window, keyed by key. */
 const sizes = new Map<string, number>();
 let opened: Promise<IDBDatabase | null> | undefined;
 let isOver = false;

@@ -6,7 +6,7 @@ import { ApiFailure, get } from '../api.js';
 import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
 /**
- * The preview of each requested link, by message and link. Null if the link has no preview. Two messages never share a
+ * The preview of each requested link, keyed by message and link. Null if the link has no preview. Two messages never share a
  * preview, because the service may choose another link of a message than `linkOf` does.
  */
 const kept = new Map<string, LinkPreview | null>();

@@ -19,7 +19,7 @@ const retry_ms = 5_000;
 /** The maximum number of sent texts that are remembered for a chat. */
 const sent_max = 10;
 
-/** The timers of the next calls, by chat. Null while a call is in flight. */
+/** The timers of the next calls, keyed by chat. Null while a call is in flight. */
 const saving = new Map<number, ReturnType<typeof setTimeout> | null>();
 /** The newest draft from another window that arrived while the text here was unsaved, by chat. */
 const passed = new Map<number, ChatDraft>();

@@ -41,7 +41,7 @@ export interface Rates {
   deliveryP99: number | null;
   ageP99: number | null;
   scriptP99: number | null;
-  /** The rates per second of each process, by the id of the process. */
+  /** The rates per second of each process, keyed by the id of the process. */
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 

@@ -1,4 +1,4 @@
-/** Holds the English texts that are part of the first load. `later.ts` contains the others. */
+/** The English texts that are part of the first load. `later.ts` contains the others. */
 import type { later } from './later.js';
 
 export const en = {
