@@ -111,14 +111,15 @@ export class DeliveryWorker {
   }
 
   /**
-   * Returns `busy` while this process has deliveries to a bot's webhook in progress, `paused` while it is deferring
-   * such deliveries, and otherwise `idle`.
+   * Returns `none` if this process has no drain for the bot. Otherwise returns `busy` while deliveries are in progress,
+   * `paused` while the drain defers them, and `waiting` while there is nothing to deliver.
    */
-  stateOf(bot: number): 'busy' | 'paused' | 'idle' {
+  stateOf(bot: number): 'busy' | 'paused' | 'waiting' | 'none' {
     const drain = this.#drains.get(bot);
     const isStarting = [...this.#starting].some((start) => start.bot === bot);
     if (isStarting || drain?.busy) return 'busy';
-    return drain?.paused ? 'paused' : 'idle';
+    if (drain === undefined) return 'none';
+    return drain.paused ? 'paused' : 'waiting';
   }
 
   /**

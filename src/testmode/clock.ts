@@ -52,7 +52,9 @@ export class TestClock {
     if (this.#addedMs + ms > limits.clock_added_ms_max) fail('bad_request');
     this.#addedMs += ms;
     await this.#settle();
-    await Promise.all([moveRedis(client, ms), movePostgres(pool, ms)]);
+    await movePostgres(pool, ms);
+    // Between these two moves, a lease that the worker takes is valid in Redis but has ended for the worker.
+    await moveRedis(client, ms);
     await time.advance(ms);
     return { settled: await this.#settle(), now_ms: time.now() };
   }
@@ -81,17 +83,19 @@ export class TestClock {
   async #isSettledFor(bot: number): Promise<boolean> {
     const { client, keys, worker, time, isDelayed } = this.#options;
     const [state, updates, parked, due] = await Promise.all([
-      client.hmget(keys.queueState(bot), 'hook', 'hold'),
+      client.hmget(keys.queueState(bot), 'hook', 'hold', 'leased'),
       client.xlen(keys.queue(bot)),
       client.zcard(keys.parked(bot)),
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
-    const [hook, hold] = state;
+    const [hook, hold, leased] = state;
     // Asks the worker only after Redis has answered. A worker that took updates before the answer is then still busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;
     if (hook === null || delivering === 'paused' || Number(hold ?? 0) > time.now()) return true;
+    // A lease without a drain was lost when the clock was moved. Until it expires, its retries are not due.
+    if (delivering === 'none' && Number(leased ?? 0) > time.now()) return false;
     return updates === parked && due === 0;
   }
 }

@@ -53,15 +53,16 @@ interface State {
   readonly bots: readonly string[];
   readonly hook: string | null;
   readonly holdMs: number;
+  readonly leasedMs: number;
   readonly updates: number;
   readonly parked: number;
   readonly due: number;
-  readonly worker: 'busy' | 'paused' | undefined;
+  readonly worker: ReturnType<ClockOptions['worker']['stateOf']>;
   readonly delayed: boolean;
 }
 const calm: State = {
-  ...{ outbox: 0, bots: ['7'], hook: 'h', holdMs: 0, updates: 2, parked: 2, due: 0 },
-  ...{ worker: undefined, delayed: false },
+  ...{ outbox: 0, bots: ['7'], hook: 'h', holdMs: 0, leasedMs: 0, updates: 2, parked: 2, due: 0 },
+  ...{ worker: 'none', delayed: false },
 };
 
 /**
@@ -80,7 +81,7 @@ function clockIn(state: Partial<State>) {
       log.push('look');
       return now.bots;
     },
-    hmget: async () => [now.hook, String(time.now() + now.holdMs)],
+    hmget: async () => [now.hook, String(time.now() + now.holdMs), String(time.now() + now.leasedMs)],
     zcard: async () => now.parked,
     zcount: async () => now.due,
   };
@@ -112,6 +113,7 @@ test.each<[string, Partial<State>]>([
   ['updates but no webhook', { hook: null, updates: 3 }],
   ['updates that are held', { holdMs: 60_000, updates: 3 }],
   ['updates of a paused bot', { worker: 'paused', updates: 3 }],
+  ['a drain that has nothing to deliver', { worker: 'waiting', leasedMs: 5_000 }],
   ['a delivery that a fault delays', { delayed: true, worker: 'busy', updates: 3 }],
 ])('the clock does not wait for %s', async (_, state) => {
   const { moved, machine } = clockIn(state);
@@ -124,11 +126,12 @@ test.each<[string, Partial<State>]>([
   ['an update that no delivery has tried', { updates: 3 }],
   ['a retry that is due', { due: 1 }],
   ['a delivery in progress', { worker: 'busy' }],
+  ['a lease without a drain', { leasedMs: 5_000 }],
 ])('the clock waits 15 s before and after the jump for %s', async (_, state) => {
   const { moved, machine, log } = clockIn(state);
   expect(await moved(1_000)).toMatchObject({ settled: false });
   expect(machine.monotonic()).toBeGreaterThanOrEqual(30_000);
-  expect(log.filter((line, i) => line !== log[i - 1])).toEqual(['look', 'redis 1000', 'postgres', 'look']);
+  expect(log.filter((line, i) => line !== log[i - 1])).toEqual(['look', 'postgres', 'redis 1000', 'look']);
 });
 
 test('moves of the clock do not overlap, and the sum of all moves is bounded', async () => {
@@ -137,7 +140,7 @@ test('moves of the clock do not overlap, and the sum of all moves is bounded', a
   const first = clock.advance(1);
   await moved(2);
   await first;
-  const order = ['look', 'redis 1', 'postgres', 'look', 'look', 'redis 2', 'postgres', 'look'];
+  const order = ['look', 'postgres', 'redis 1', 'look', 'look', 'postgres', 'redis 2', 'look'];
   expect(log).toEqual(order);
   for (let n = 0; n < 9; n++) await moved(year);
   await expect(moved(year)).rejects.toMatchObject({ kind: 'bad_request' });
