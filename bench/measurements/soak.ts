@@ -17,18 +17,20 @@ import type { Service } from '../service/service.js';
 
 /** The HOT_TTL_MS of the soak, in ms. It is the smallest allowed value. */
 export const soak_hot_ttl_ms = 60_000;
-const highest_s = 3;
+/** How long the soak measures its highest rate, in seconds, and how long the load runs before that. */
+const highest_s = 10;
+const warmup_s = 2;
 const slice_s_max = 30;
 const slices_min = 12;
 /** The share of the soak that is a warm-up. The remaining time has two halves, and their results must be similar. */
 const warm = 1 / 3;
 /**
- * How much the memory of a process may grow in the second half, as a ratio and in bytes. Some growth is allowed,
- * because garbage is collected irregularly.
+ * How much the memory of a process may grow from the first half of the measurement to the second half, as a ratio and
+ * in bytes. Some growth is allowed, because garbage is collected irregularly.
  */
 const grown_max = 1.1;
 const grown_bytes_max = 24 * 2 ** 20;
-/** The journal may hold at most as many entries as the load writes in this time, in seconds. */
+/** The maximum length of the journal: as many entries as the load writes in this time, in seconds. */
 const journal_s_max = 5;
 
 export interface SoakOptions extends LoadOptions, Sizes {
@@ -119,11 +121,16 @@ export async function soak(
 ): Promise<{ readonly samples: SoakSample[]; readonly findings: Finding[] }> {
   const { watch, progress, minutes, part } = options;
   const { subject } = await mix.prepare(service, watch, options);
-  progress('soak: measuring the highest rate');
   const { series } = subject;
+  progress('soak: warm-up');
+  await load(series, { ...options, seconds: warmup_s });
+  await drain(options);
+  progress('soak: measuring the highest rate');
   const found = await load(series, { ...options, seconds: highest_s });
   await drain(options);
-  const rate = Math.max(1, Math.round((found.requests / found.seconds) * part));
+  const highest = found.requests / found.seconds;
+  progress(`soak: the highest rate is ${Math.round(highest)}/s`);
+  const rate = Math.max(1, Math.round(highest * part));
   const total_s = minutes * 60;
   const seconds = Math.min(slice_s_max, Math.max(2, Math.floor(total_s / slices_min)));
   const samples: SoakSample[] = [];
@@ -132,11 +139,11 @@ export async function soak(
   const end = churn(service, progress);
   try {
     while (elapsed() < total_s) {
-      // A message can be edited only once a second, and the previous slice may have edited the first messages of this
-      // slice.
+      // Waits, because a message can be edited only once a second. The next load begins with messages that the last
+      // load may have edited at its end.
       await sleep(1_100, undefined, { signal: service.signal });
       await subject.verify();
-      const result = await loadFixed(series, { ...options, rate, seconds });
+      const result = await loadFixed(series, { ...options, rate, seconds, warmup_s, anyCore: true });
       const { front, parts } = service;
       const journal = await watch.journalLength();
       const failed = Object.values(result.failed).reduce((a, b) => a + b, 0);
