@@ -142,7 +142,7 @@ async function runChosen(run: Run): Promise<void> {
       found.findings.push(...findings);
     }
   }
-  if (left.length > 0) found.ended = `${left.join(', ')} would have started after ${options.within} minutes`;
+  if (left.length > 0) found.ended = `${left.join(', ')} had not started after ${options.within} minutes`;
 }
 
 async function runSoak(run: Run): Promise<void> {

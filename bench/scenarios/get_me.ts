@@ -8,7 +8,7 @@ export const getMe: Scenario = {
   name: 'getMe',
   title: 'getMe',
   proof: 'P1',
-  goal: { share: 0.8 },
+  goal: { share: 0.85 },
   versions: 0,
   timed: true,
   async prepare(service) {

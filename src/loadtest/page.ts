@@ -1,4 +1,7 @@
-/** Renders the report of a run as a page without external files, for readers who did not run it. */
+/**
+ * Renders the report of a run as a single page without external files. The page is for readers who did not start the
+ * run.
+ */
 import { percentiles } from './latency_percentiles.js';
 import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
 import type { LatencyPercentiles, LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
@@ -13,7 +16,7 @@ const style = `
 --s1:#64718a;--s2:#5b9bff;--s3:#f5a742;--s4:#2dd4bf;--s5:#c084fc;--s6:#fb7185}}
 *{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:32px 24px 64px;background:var(--back);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
-h1{font-size:28px;margin:0}h2{font-size:20px;margin:44px 0 4px}p{margin:6px 0 14px;max-width:74ch}.soft,.m{color:var(--soft);fill:var(--soft)}
+h1{font-size:28px;margin:0}ul{margin:6px 0 14px;padding-left:20px}h2{font-size:20px;margin:44px 0 4px}p{margin:6px 0 14px;max-width:74ch}.soft,.m{color:var(--soft);fill:var(--soft)}
 svg{display:block;width:100%;height:auto;font-size:12.5px;fill:var(--ink)}svg .b{font-weight:600;font-size:13.5px}svg .m{font-size:11.5px}
 svg .g{stroke:var(--line)}figure{margin:12px 0;padding:18px;background:var(--card);border-radius:8px}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}th,td{text-align:left;padding:6px 10px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
@@ -57,8 +60,8 @@ function goals({ goals: rows }: Results): string {
 const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
 
 /**
- * Formats the ratio of the server to the minimal server (the floor). The same ratio decides the goal, so a page never
- * shows two different ratios for one scenario.
+ * Formats the ratio of the server to the minimal server (the floor). Uses the ratio that decides whether the goal is
+ * reached, so that a page never shows two different ratios for one scenario.
  */
 function noteOf(scenario: ScenarioResult): string {
   const share = shareOf(scenario);
@@ -264,7 +267,7 @@ function trendPlot(
   });
   if (values.length < 2) return '';
   const last = points.length - 1;
-  // Only the first and the last label fit below the plot. The table has the others.
+  // Only the first and the last label fit below the plot. The table shows all labels.
   const names = points.map(({ label, disturbed }, i) =>
     i === 0 || i === last ? `${label}${disturbed ? ' *' : ''}` : '',
   );
@@ -300,13 +303,15 @@ function trend(results: Results, kept: readonly Results[]): string {
 }
 
 function head(results: Results): string {
-  const { good, words } = verdictOf(results);
+  const { good, words, missed } = verdictOf(results);
   const kind = good === null ? '' : good ? ' yes' : ' no';
   const warnings = warningsOf(results).map(
     (warning) => `<p class="early" role="alert"><b>Warning.</b> ${safe(warning)}</p>`,
   );
   const ended = results.ended ? `<p class="early">The run ended early: ${safe(results.ended)}</p>` : '';
-  return `${warnings.join('')}${ended}<p class="verdict${kind}">${safe(words)}</p>`;
+  const list =
+    missed.length === 0 ? '' : `<ul>${missed.map((goal) => `<li>${safe(goal)}</li>`).join('')}</ul>`;
+  return `${warnings.join('')}${ended}<p class="verdict${kind}">${safe(words)}</p>${list}`;
 }
 
 /** Renders the page. `kept` has the results of earlier runs for the trend. */

@@ -5,12 +5,15 @@
 import type { Results, ScenarioResult } from './results.js';
 
 /**
- * If other programs use more than this share of the machine's CPU time, the results are not reliable. Interrupts caused
- * by the run count as other programs too.
+ * If other programs use more than this share of the machine's CPU time, the results are not reliable. Interrupts that
+ * the run itself causes are counted as other programs.
  */
 export const taken_share_max = 0.15;
 
-/** If a scenario's highest ratio is more than this many times its lowest ratio, its rounds contradict each other. */
+/**
+ * If the highest ratio of a scenario is more than this many times the lowest ratio, the scenario's rounds differ too
+ * much to be reliable.
+ */
 export const spread_max = 1.3;
 
 /**
@@ -65,11 +68,14 @@ export function warningsOf({ scenarios }: Pick<Results, 'scenarios'>): string[] 
 }
 
 export interface Verdict {
+  /** Null if the run decided no goal. */
   readonly good: boolean | null;
   readonly words: string;
+  /** The goals that are not met. */
+  readonly missed: readonly string[];
 }
 
-/** Returns the result of a run in one sentence. `good` is null if the run measured no goal. */
+/** Returns the result of a run in one or two sentences, and the missed goals. */
 export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): Verdict {
   const missed = goals.filter(({ met }) => met === false);
   const met = goals.filter((row) => row.met === true).length;
@@ -78,9 +84,10 @@ export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): V
   if (missed.length > 0)
     return {
       good: false,
-      words: `${missed.length} of ${goals.length} measured goals ${missed.length === 1 ? 'is' : 'are'} not met: ${missed.map(({ proof, what }) => `${proof}, ${what}`).join('; ')}.${undecided}`,
+      words: `${missed.length} of ${goals.length} measured goals ${missed.length === 1 ? 'is' : 'are'} not met.${undecided}`,
+      missed: missed.map(({ proof, what, figure }) => `${proof}, ${what}: ${figure}`),
     };
-  if (met === 0) return { good: null, words: `This run decides no goal.${undecided}` };
+  if (met === 0) return { good: null, words: `This run decides no goal.${undecided}`, missed: [] };
   const words = met === 1 ? 'The measured goal is met.' : `All ${met} decided goals are met.`;
-  return { good: ended === '' ? true : null, words: `${words}${undecided}` };
+  return { good: ended === '' ? true : null, words: `${words}${undecided}`, missed: [] };
 }

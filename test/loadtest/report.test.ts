@@ -1,4 +1,7 @@
-/** Tests the page of the benchmark: verdict, warnings, spread, shares and the trend over kept results. */
+/**
+ * Tests the results page of the benchmark: the verdict, warnings, the spread between rounds, CPU shares, and the trend
+ * over kept results.
+ */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,19 +52,21 @@ test('the page of the benchmark begins with the verdict', () => {
   const good = textOf(pageOf(run([scenario()])));
   expect(good).toMatch(/Petrel bench\nThe measured goal is met\.\nPetrel 0\.1\.0/);
   const missed = textOf(pageOf(run([scenario({ cpu_ratio: 0.7 })])));
-  expect(missed).toMatch(/Petrel bench\n1 of 1 measured goals is not met: P2, sendMessage: rate compared/);
+  expect(missed).toMatch(
+    /Petrel bench\n1 of 1 measured goals is not met\.\nP2, sendMessage: rate compared.*: 0\.70/,
+  );
 });
 
 test.each([
-  [[true, true], '', true, 'All 2 decided goals are met.'],
-  [[true, null], '', true, 'The measured goal is met. 1 could not be decided.'],
-  [[true, false, false], '', false, '2 of 3 measured goals are not met: P1, a; P1, a.'],
-  [[], '', null, 'This run decides no goal.'],
-  // A run that ended early has not measured everything.
-  [[true], 'interrupted', null, 'The measured goal is met.'],
-])('goals with the results %j (ended: %j) give the verdict %j', (met, ended, good, words) => {
+  [[true, true], '', true, 'All 2 decided goals are met.', []],
+  [[true, null], '', true, 'The measured goal is met. 1 could not be decided.', []],
+  [[true, false, false], '', false, '2 of 3 measured goals are not met.', ['P1, a: 1', 'P1, a: 1']],
+  [[], '', null, 'This run decides no goal.', []],
+  // A run that ended early has not measured all goals, so its verdict is neither good nor bad.
+  [[true], 'interrupted', null, 'The measured goal is met.', []],
+])('goals with the results %j (ended: %j) give the verdict %j', (met, ended, good, words, missed) => {
   const goals = met.map((each) => ({ proof: 'P1', what: 'a', figure: '1', goal: '1', met: each }));
-  expect(verdictOf({ goals, ended })).toEqual({ good, words });
+  expect(verdictOf({ goals, ended })).toEqual({ good, words, missed });
 });
 
 test('the page of the benchmark shows a warning above the verdict if other programs ran during the benchmark', () => {
@@ -79,7 +84,7 @@ test('the page of the benchmark shows a warning about rounds that differ widely'
   ]);
 });
 
-test('results of an earlier version lack the CPU time of other programs, and get no warning about these programs', () => {
+test('results without the CPU time of other programs cause no warning about other programs', () => {
   const old = scenario();
   const sides = old.sides.map(({ taken: _, ...rest }) => rest);
   const results = readResults(JSON.stringify(run([{ ...old, sides }])));
@@ -89,7 +94,8 @@ test('results of an earlier version lack the CPU time of other programs, and get
 
 test('the page of the benchmark shows one ratio to the minimal server for each scenario, and the spread of the rounds', () => {
   const html = textOf(pageOf(run([scenario()])));
-  // The goal and the plot show the lower ratio. Only the goal explains both ratios.
+  // The page has two ratios, by rate and by CPU time. Both the goal and the plot use the lower ratio. Only the goal
+  // also lists the two ratios.
   expect(html).toContain('0.85 of floor, rates 0.88 to 0.92');
   expect(html).toContain('0.850 (0.900 by rate, 0.850 by CPU time');
   expect(html).not.toContain('0.90 of floor');
@@ -158,7 +164,8 @@ test('CPU time counts as CPU time of other programs if no process of the run use
   });
   // In 10 s, two cores worked for 16 s. The run used 6 s of this time.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 116, 4), 2)).toBeCloseTo(0.5);
-  // The clocks of the system are not exact.
+  // The clocks of the system are not exact. Here, the run seems to have used more CPU time than all programs together.
+  // The share of other programs must then be 0.
   expect(takenBetween(reading(0, 100, 1), reading(10_000, 105, 4), 2)).toBe(0);
   expect(takenBetween(reading(0, Number.NaN, 1), reading(1, Number.NaN, 4), 2)).toBeNaN();
 });
