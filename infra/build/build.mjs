@@ -74,7 +74,7 @@ async function transpile(compiler, files, target, options) {
   }).catch(() => {
     throw new Refusal('the build failed: see the errors above');
   });
-  // The compiler is a separate process that would keep running.
+  // Ends the compiler, which is a separate process and would otherwise keep running.
   await stop();
 }
 
@@ -114,7 +114,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // Some modules use import.meta.url. Gives them the path that they would have without bundling.
+      // For modules that use import.meta.url: replaces it with the path that the module would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;
@@ -205,8 +205,8 @@ function compileBench(compiler, files, target) {
 
 /**
  * Updates a build if needed. Builds into a temporary folder, which is renamed when the build is complete. If two
- * launches build at the same time, the one that ends later keeps the other's build, because the other may already be
- * loading files from it.
+ * launches build at the same time, the launch that finishes last discards its own build, because a process may already
+ * be loading files from the first build.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();

@@ -17,8 +17,8 @@ export const npmLibraries = [
 ];
 
 /**
- * Libraries for other languages, from Debian 12 packages. A library is installed if the file `source` contains the text
- * `contains`.
+ * Libraries for languages other than JavaScript, from Debian 12 packages. A library counts as installed if the file
+ * with the path `source` contains the text `contains`.
  */
 export const debianLibraries = {
   'python-telegram-bot': {
@@ -49,7 +49,7 @@ export function hasDebianLibrary(name, say) {
 
 const code = (text) => `\`${text}\``;
 
-/** What an old library cannot do, as shown in the table of libraries. */
+/** The limitations of old libraries, as the table of libraries shows them. */
 const notes = {
   'python-telegram-bot': 'its webhook server does not check the secret token',
   telebot: 'has no methods for polls, so the bot calls these methods by name',

@@ -112,7 +112,7 @@ function copyCheckout(folder, major) {
     .split('\0')
     .filter((name) => name !== '' && existsSync(join(checkout, name))))
     cpSync(join(checkout, file), join(place, file), { recursive: true });
-  // Some tests list the files with git.
+  // The copy must be a git repository, because some tests list its files with git.
   must('git', ['init', '--quiet', place]);
   return place.slice(folder.length);
 }

@@ -113,8 +113,8 @@ const listOf = (pages) =>
   `<ul>${pages.map(({ path, title }) => `<li><a href="/docs/${path}">${escaped(title)}</a></li>`).join('')}</ul>`;
 
 /**
- * Writes the pages and `guides.json`. `templates` has the HTML of a guide page and of the reference page, with their
- * scripts.
+ * Writes the pages and `guides.json`. `templates` contains the HTML and scripts of a guide page and of the reference
+ * page.
  */
 export function writeDocuments(root, target, templates) {
   const documents = documentsOf(root);

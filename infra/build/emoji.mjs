@@ -8,8 +8,8 @@ import { join } from 'node:path';
 /** The languages that the picker's own data has. */
 const whole = ['en', 'ru'];
 /**
- * The languages that the picker's own data lacks. They use the Russian data with names from the Unicode Consortium. For
- * Tatar, the Consortium has only names of countries so far.
+ * The languages that the picker's own data lacks. For each of them, the picker loads its Russian data, and replaces the
+ * names with names from the Unicode Consortium. In Tatar, the Consortium has only names of countries so far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 
@@ -48,7 +48,7 @@ function nameIn(known, regions) {
 /** Writes the folder `emoji` below `target`. `modules` is the node_modules folder with the source data. */
 export function writeEmoji(modules, target) {
   const from = join(modules, 'emojibase-data');
-  // Keeps only what the picker needs: names and groups. The rest is three quarters of the data.
+  // Keeps only the fields that the picker needs. All other fields make up three quarters of the data.
   const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
     ...{ emoji, label, tags, group, subgroup, order, version },
     ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),

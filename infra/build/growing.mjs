@@ -40,7 +40,10 @@ function costsTable(costs) {
   );
 }
 
-/** Describes how many cores the busiest part needs, and which resource determines the number of Redis masters. */
+/**
+ * Describes what limits growth at a load: the cores and memory that Redis needs, which of them determines the number of
+ * Redis masters, and the cores of Postgres if several databases are needed.
+ */
 function limitOf(need) {
   if (need.shards === 1 && need.fronts <= 2) return 'nothing: one process of each kind, plus one spare front';
   const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;

@@ -75,7 +75,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // A read-only image causes this error. The next start then checks the packages again.
+    // In a read-only image, the hash of the lock file cannot be written. The next start then checks the packages again.
   }
 }
 
@@ -119,7 +119,7 @@ function endWithNpm() {
   watch.unref();
 }
 
-/** Runs a program inside this process, which then handles signals and sets the exit code itself. */
+/** Loads a program into this process. From then on, the program handles signals and sets the exit code. */
 async function takeOver(program, args) {
   process.setSourceMapsEnabled(true);
   process.argv = [process.argv[0], program, ...args];
@@ -128,7 +128,7 @@ async function takeOver(program, args) {
 
 async function launch([role, ...args]) {
   checkNode();
-  // Only these roles may install or update packages. A deployed role never does.
+  // Only the roles `dev` and `build`, the test suites and the bench may update packages. A deployed role never does.
   const develops =
     ['dev', 'build'].includes(role) || [suites, benchPrograms].some((all) => Object.hasOwn(all, role ?? ''));
   if (!existsSync(modules) || develops) await ensurePackages();

@@ -1,7 +1,7 @@
 /**
- * Runs the simulator in `test/simulate`, on the unchanged sources or on a mutation of them. A mutation replaces text in
- * source files or scripts. `--mutation` selects one from `test/simulate/mutations.json` by name. If the mutation has a
- * `focus`, every seed uses it.
+ * Runs the simulator in `test/simulate`, either on the unchanged sources or with a mutation. A mutation replaces text
+ * in source files or scripts. `--mutation` selects a mutation from `test/simulate/mutations.json` by name. If the
+ * mutation has a `focus`, which names a set of fault conditions, every seed uses these conditions.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -38,7 +38,7 @@ async function browser() {
 
 const namesFiles = (args) => args.some((arg) => !arg.startsWith('-'));
 
-/** Runs the short tier, or the named files of any tier. */
+/** Runs the short tier. If the arguments name test files, runs these files instead, whatever their tier. */
 async function runShort(args) {
   return runTests(args, { ...(await browser()), ...(namesFiles(args) ? {} : { PETREL_TEST_QUICK: '1' }) });
 }
@@ -62,7 +62,9 @@ async function longTier() {
   return env;
 }
 
-/** The longest durations in minutes, measured on two cores, of the parts that may take more than `usual_minutes`. */
+/**
+ * The parts of the tests that may take more than `usual_minutes`, with their longest duration on two cores, in minutes.
+ */
 const usual_minutes = 4;
 const minutesOf = {
   'long tests of the short tier': 8,
@@ -75,7 +77,8 @@ const minutesOf = {
 };
 
 /**
- * Returns the test files of the long tier that run with this environment and whose paths contain one of the arguments.
+ * Returns the test files of the long tier that have tests to run under the environment `env`, and whose paths contain
+ * one of `args`.
  */
 function longFiles(args, env) {
   const listed = spawnSync(process.execPath, [runner(), 'list', '--filesOnly', ...args], {
@@ -88,7 +91,7 @@ function longFiles(args, env) {
 }
 
 /**
- * Returns the test files of the short tier that contain some tests for the long tier only. These files import
+ * Returns the test files of the short tier in which some tests run only in the long tier. These files import
  * `test/support/tiers.ts`.
  */
 const partlyLongFiles = () =>
@@ -98,8 +101,8 @@ const partlyLongFiles = () =>
     .filter((file) => readFileSync(join(root, file), 'utf8').includes("/support/tiers.js'"));
 
 /**
- * Runs the long tier, file by file. Then runs the tests that start a service again, on a Redis Cluster. Continues after
- * a failure. `--minutes N` limits the time.
+ * Runs the long tier, file by file. Then runs all tests that start a service a second time, on a Redis Cluster.
+ * Continues after a failure. `--minutes N` limits the time.
  */
 async function runLong(args) {
   const { minutes, rest } = readMinutes(args);

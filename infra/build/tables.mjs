@@ -19,7 +19,10 @@ function allowed(schema) {
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** Returns a setting's default as an operator would write it. Only the default of a rate is not a plain value. */
+/**
+ * Returns a setting's default in the form in which an operator writes the setting. Only the default of a rate is an
+ * object.
+ */
 const shown = (fallback) =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback)

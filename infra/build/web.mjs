@@ -122,15 +122,14 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     at: '/app',
   });
   await bundleEarly({ ...build, target });
-  // The name of this file has no hash, because a trusted-types policy of the application contains the name.
+  // The file name `highlighter.js` has no hash, because a trusted-types policy of the application contains this name.
   await esbuild.build({
     ...forBrowsers,
     entryPoints: [join(source, 'code', 'worker.ts')],
     outfile: join(target, 'highlighter.js'),
     format: 'iife',
   });
-  // The operations page is a separate bundle. Users then do not load this page, and operators do not load the
-  // application.
+  // The operators' page is a separate bundle, so users do not load it, and operators do not load the application.
   await bundlePage({
     ...build,
     entry: 'ops/main.tsx',

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints a self-signed certificate for a name, and its key, for a year: make-certificate.sh NAME > cert.pem
-# Clients must be configured to trust it. For other clients, use a certificate of a public authority.
+# Clients must be configured to trust this certificate. For all other clients, use a certificate of a public authority.
 set -eu
 umask 077
 folder=$(mktemp -d)
