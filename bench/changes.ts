@@ -46,8 +46,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
     if (!own) continue;
     add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
     add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
-    // Other load on the machine slows both servers. The ratio of their CPU times therefore varies less than the CPU
-    // times do.
+    // Other programs on the machine slow the service and the comparison server alike. The ratio of their CPU times
+    // therefore varies less than the CPU times do.
     add(`${name}: CPU time of Redis relative to the floor`, '×', growth?.redis, 'shown');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
@@ -60,7 +60,7 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If the comparison server could not keep up with the rate, the machine was too slow. The p99 is then ignored.
+    // If the comparison server could not keep up with the rate, the machine was too slow, and the p99 is ignored.
     const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,

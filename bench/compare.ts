@@ -36,11 +36,14 @@ function git(...args: readonly string[]): string {
   return stdout.trim();
 }
 
-/** Checks the commit out to a folder. If both commits have the same lock file, the copy uses our installed packages. */
+/**
+ * Checks the commit out to a folder. If both commits have the same lock file, links the packages that are already
+ * installed here into the folder.
+ */
 function checkOut(commit: string, folder: string): void {
   git('worktree', 'add', '--detach', '--quiet', folder, commit);
   const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');
-  // If the lock files differ, the launcher of the copy installs the packages of that commit.
+  // If the lock files differ, the launcher in `folder` installs the packages of the commit.
   if (lock(folder) === lock(root) && existsSync(join(root, 'node_modules')))
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 }

@@ -4,7 +4,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** How many Postgres rows, messages and reactions each call adds. Later calls remove the reactions. */
+/** How many Postgres rows, messages and reactions each call adds. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -14,7 +14,10 @@ const made: Readonly<Record<string, Made>> = {
 };
 const nothing: Made = { rows: 0, messages: 0, reactions: 0 };
 
-/** The averages over all calls of the mix. A message from a person counts like a message from a bot. */
+/**
+ * Returns how many rows, messages and reactions a call of the mix adds on average. A message from a person counts like
+ * a message from a bot.
+ */
 function madeByMix(): Made {
   const kinds: Readonly<Record<string, Made>> = {
     ...made,
@@ -46,8 +49,8 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // Leaves out scenarios that measure a call on growing data or beside idle polls. Other scenarios measure these
-    // calls alone.
+    // Leaves out scenarios that measure a call on growing data or while idle polls are open, because other scenarios
+    // measure the same calls under ordinary conditions.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');

@@ -84,8 +84,8 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_precision);
     const held = own.answered / own.offered;
-    // If the comparison server could not keep up with the rate either, the load generator or the machine was the limit.
-    // The ratio then says nothing.
+    // If the comparison server could not keep up with the rate, the load generator or the machine was the limit, so the
+    // ratio does not show how fast the service is.
     const comparable = base.answered / base.offered >= held_least;
     return [
       {

@@ -20,7 +20,7 @@ import type { Scenario } from './scenarios/scenario.js';
 
 /** The service and the comparison server are measured at this share of the service's highest rate. */
 export const half = 0.5;
-/** The shares of the highest rate at which latency is measured for the plot of latency against load. */
+/** For the plot of latency against load, latency is measured at these shares of the highest rate. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
 /** The longest warm-up of connections and code before a measurement, in seconds. */
 const warmup_s_max = 1;
@@ -45,9 +45,9 @@ async function turn(
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // Lets the load generator use any core. At half of the highest rate, no process needs a core for itself. On a
-      // core shared with Redis, Postgres and the flusher, the load generator's timers would use a third of the time and
-      // distort the latencies.
+      // Lets the load generator use any core. At half of the highest rate, no process needs a core for itself. If the
+      // load generator shared a core with Redis, Postgres and the flusher, its timers would use a third of the core's
+      // time and distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });

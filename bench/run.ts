@@ -71,7 +71,7 @@ async function bench(given: Options): Promise<void> {
   }
   const options = given.goals ? { ...given, within: Math.min(given.within, goals_minutes) } : given;
   const interrupted = new AbortController();
-  // Every process of a run adds a listener to this signal.
+  // Allows any number of listeners on the signal, because every process of a run adds one.
   setMaxListeners(0, interrupted.signal);
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));

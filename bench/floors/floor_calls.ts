@@ -1,7 +1,7 @@
 /**
  * Does the minimum work for one call in a comparison server (a floor): parses the JSON, packs the records, calls the
- * script by its hash through the service's Redis client, and writes the JSON answer. A comparison server serves only
- * one bot or the given people, and checks nothing.
+ * script by its hash through the service's Redis client, and writes the JSON answer. A comparison server checks
+ * nothing. It knows only the bot or the people for which it was started.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -37,7 +37,7 @@ export interface FloorChat {
 }
 
 export interface FloorPosts {
-  /** The internal id of each post, keyed by the external id that paths contain. */
+  /** The internal id of each post, keyed by the external id, which is part of the URL path. */
   readonly posts: Readonly<Record<string, number>>;
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }
@@ -83,8 +83,8 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 }
 
 /**
- * Assigns an id, stores the message and appends it to a stream. Nobody reads either, so the message expires and the
- * stream is trimmed.
+ * Assigns an id, stores the message and appends it to a stream. Nothing reads the message or the stream, so the message
+ * expires and the stream is trimmed.
  */
 const thinScript = `#!lua
 local id = redis.call('HINCRBY', KEYS[1], 'ver', '1')

@@ -87,8 +87,8 @@ function head(origin: string, { verb, path, token, body }: Template): Pieces {
 }
 
 /**
- * Builds the wrk script for requests that differ. wrk calls `request` for each request, and `request` fills in the
- * values of the next row.
+ * Builds the wrk script for requests that differ. For each request, wrk calls the script's function `request`, which
+ * fills in the values from the next row of `rowsFile`.
  */
 function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(

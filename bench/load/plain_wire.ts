@@ -83,7 +83,7 @@ export async function plainWire(origin: string, connections: number): Promise<Wi
   return {
     free: () => connections - open,
     send(request, over) {
-      // The socket may not be connected yet. It then sends the data once it has connected.
+      // A socket that is not connected yet sends the data once it has connected.
       const line = idle.pop() ?? makeLine();
       open++;
       line.over = over;

@@ -23,7 +23,7 @@ import type { Service, Target } from '../service/service.js';
 import type { Measurement, MeasurementOptions } from './measurement.js';
 
 const warmup_s = 1;
-/** With several fronts, a request may cost at most this many times its cost with one front. */
+/** The maximum cost of a request with several fronts, as a multiple of the cost with one front. */
 const growth_max = 1.1;
 /** The largest number of fronts. The proxy configurations contain three. */
 const fronts_max = 3;
@@ -143,7 +143,7 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   });
   const by = growths.map((each) => each.toFixed(2)).join(' and ');
   const steady = pace === 'steady';
-  // On a busy machine, the fronts may not have had equal traffic. The balance is then not judged.
+  // On a busy machine, the fronts may not have had equal traffic, so the bench does not judge the balance.
   const held = turns.every((each, i) => of(each, 'rate') >= held_least * call.rate * (i + 1));
   const how = steady ? `${call.rate.toLocaleString('en')} per second each` : 'at full speed';
   return {
@@ -157,7 +157,10 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   };
 }
 
-/** Measures each call over one front, two fronts, and so on. Every other round starts with the largest number. */
+/**
+ * Measures each call over one front, two fronts, and so on. Every second round runs in reverse order, from the largest
+ * number of fronts down to one.
+ */
 async function measureBehind(
   kind: BalancerKind,
   stages: readonly Stage[],
@@ -227,7 +230,7 @@ export const balanced: Measurement = {
     const pair = await makePair(service.front.baseUrl, service.adminToken, 'balanced');
     const started: Array<Awaited<ReturnType<Service['startFront']>>> = [];
     try {
-      // Every front that is started here trusts the load balancer's headers.
+      // Starts fronts that trust the load balancer's headers.
       while (started.length < Math.min(options.fronts, fronts_max))
         started.push(await service.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
       service.unpin(started);

@@ -1,7 +1,7 @@
 /**
- * Measures `sendMessageDraft` (decision 0061). Many bots change the texts of many drafts, and some people watch their
- * drafts on an event stream. Additional drafts, the probes, measure the time from a call to its event. The text of a
- * probe is its number and the time when the call was due.
+ * Measures `sendMessageDraft` (decision 0061). Many bots change the texts of many drafts, and event streams show some
+ * of these drafts. Additional drafts, called probes, measure the time from a call to its event. The text of a probe
+ * contains a sequence number and the time when the call was due.
  */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
@@ -70,7 +70,7 @@ async function watchDrafts({ front }: Service, token: string, onDraft: (text: st
       if (data !== undefined) onDraft((JSON.parse(data) as { text: string }).text);
     }
   });
-  // The measurement closes the stream at its end, which causes this error.
+  // Ignores errors, because the measurement ends by closing the stream, which then emits an error.
   answer.on('error', () => undefined);
   return () => answer.destroy();
 }
@@ -106,8 +106,8 @@ async function lastTextsShown({ probes: all, service }: Stage): Promise<void> {
 }
 
 /**
- * Creates people with drafts and opens the event streams of some of them. Returns the rows of the load, which name
- * these people.
+ * Creates people with drafts and opens the event streams of some of these people. Returns the rows for the load. Each
+ * row has the token of a bot and the id of a person.
  */
 async function open(service: Service, closing: Array<() => void>) {
   const pairs = await inParallel(bots, 4, (i) =>

@@ -1,6 +1,6 @@
 /**
  * Keeps update streams or long polls open from a separate process. Uses plain sockets, because they need little memory
- * and CPU time. When a poll is answered, sends it again.
+ * and CPU time. Whenever a poll is answered, sends the next poll.
  */
 import { connect } from 'node:net';
 import { inParallel } from '../../src/loadtest/client.js';

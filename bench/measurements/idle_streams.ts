@@ -22,8 +22,8 @@ const clients_max = 100_000;
  */
 const consumers = 20_000;
 /**
- * Less than the usual limit of 20,000 open files per process, and less than the number of ephemeral ports of one
- * address.
+ * How many clients connect to each front. The number is below the usual limit of 20,000 open files per process, and
+ * below the number of ephemeral ports of one address.
  */
 const clients_per_front = 16_700;
 const consumers_per_bot = 4;
@@ -67,7 +67,7 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** A front with an inspector port of its own. */
+/** A front, with the port of its inspector. */
 type Front = Target & { readonly inspector: number; stop(): Promise<void> };
 
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);

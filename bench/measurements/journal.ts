@@ -16,9 +16,9 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** How many bots' chats fill the backlog. Several bots spread the backlog over several partitions. */
+/** How many chats fill the backlog. Each chat has a separate bot, so the backlog is spread over several partitions. */
 const chats = 8;
-/** How many bots may be created until all databases have the same number of bots. */
+/** The maximum number of bots to create. Bots are created until all databases have the same number of bots. */
 const bots_tried = 1_000;
 /** The first chat id in the rows of the comparison loop. No chat of the service has such a high id. */
 const strangers_from = 6_000_000_000_000;
@@ -46,8 +46,8 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 }
 
 /**
- * Creates bots with one chat each, the same number in each database. Otherwise the database with the most entries would
- * determine the rate. The service assigns partitions to the databases in rotation.
+ * Creates the same number of bots in each database, each with one chat. If one database had more bots than the others,
+ * its rate alone would determine the result. The service assigns partitions to the databases in rotation.
  */
 async function makePairs(
   { front, adminToken, parts }: Service,
@@ -73,9 +73,9 @@ interface Turn {
 }
 
 /**
- * Starts the flusher. Measures it from the time when a tenth of the backlog is written until shortly before the end,
- * because the flusher first acquires its leases. Checks only journals that are not empty: checking all journals every
- * few milliseconds would use a fifth of a core.
+ * Starts the flusher. The measurement begins when a tenth of the backlog is written, because the flusher first acquires
+ * its leases, and ends shortly before the journals are empty. Checks only journals that are not empty: checking all
+ * journals every few milliseconds would use a fifth of a core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Service,
@@ -145,7 +145,7 @@ export const journal: Measurement = {
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
     // No server is measured, so every process may use every core.
     service.unpin();
-    // Round 0 warms up the flusher and the comparison loop.
+    // Round 0 warms up the flusher, and the plain loop with which the flusher is compared.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
       await untilFlushed(watch, service.signal);

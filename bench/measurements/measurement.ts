@@ -1,4 +1,7 @@
-/** Defines measurements that run once, not in alternating rounds. If a finding has a goal, the report shows both. */
+/**
+ * Defines measurements that run once, not in alternating rounds. If a finding has a goal, the report shows the finding
+ * and the goal.
+ */
 import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';

@@ -24,7 +24,7 @@ import type { Measurement } from './measurement.js';
 
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
 
-/** Returns the bytes of all data in Redis, after Postgres has every change. */
+/** Waits until Postgres has every change, and then returns the bytes of all data in Redis. */
 async function settledBytes(service: Service, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, service.signal);
   await watch.forgetRequests();

@@ -35,7 +35,7 @@ async function watchFront({ redisUrl, signal }: Service, client: RedisWatch['cli
       return;
     }
     if (command === 'echo') echoed = args;
-    // Fronts report their state regularly. These reports do not belong to a call.
+    // Ignores the commands with which a front regularly reports its state, because they do not belong to a call.
     ours =
       front.has(source) &&
       !/^(time|info)$/.test(command) &&

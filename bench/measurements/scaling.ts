@@ -36,7 +36,7 @@ interface Turn {
   readonly rate: number;
   readonly cpu: ReturnType<typeof costsBetween>;
   readonly p99_ms: number;
-  /** How many cores' worth of CPU time other programs left free. */
+  /** The CPU time that other programs left free, in cores. For example, 1.5 means one and a half cores. */
   readonly cores: number;
   readonly idle: number;
 }

@@ -25,8 +25,8 @@ const page_size = 20;
 const pages_in_row = 20;
 
 /**
- * Groups of people. Each person in a group belongs to `chats` chats. There are many people, so that none of them makes
- * many calls.
+ * Groups of people. Each person in a group belongs to `chats` chats. There are many people, so that each person makes
+ * only a few calls.
  */
 const groups = [
   { chats: 5, people: 40 },

@@ -132,7 +132,8 @@ function findingOf(
   connections: number,
 ): Finding {
   const goal = goals[floor];
-  // Only BullMQ uses Redis. The comparison with undici alone therefore leaves out the CPU time of Redis.
+  // Of the senders that Petrel is compared with, only BullMQ uses Redis. Comparisons with other senders leave out the
+  // CPU time of Redis.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -148,8 +149,8 @@ function findingOf(
     what: `webhook deliveries of ${bots} bots over ${connections} connections, compared with ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
     goal: goal.rate === goal.cpu ? `${goal.rate} ×` : `${goal.rate} × by rate, ${goal.cpu} × by CPU time`,
-    // Both ratios must meet their goals: rate and CPU time. A slow receiver makes the rates equal, and a busy machine
-    // makes them differ.
+    // The rate and the CPU time must both meet their goals, because the rate alone can mislead: a slow receiver makes
+    // the rates equal, and a busy machine makes the rates differ.
     met: byRate >= goal.rate && (Number.isNaN(byCpu) || byCpu >= goal.cpu),
   };
 }
@@ -192,7 +193,7 @@ export const webhooks: Measurement = {
     }
 
     try {
-      // Opening the chats creates updates. They are dropped, so that they are not counted.
+      // Drops the updates that were created when the chats were opened, so that they are not counted.
       await hooks.set(true, true);
       await hooks.set(false, true);
       const findings: Finding[] = [];

@@ -19,7 +19,7 @@ async function verifyEdits(
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // A message can be edited only once a second, and the previous load may have edited these messages.
+  // Waits because a message can be edited only once a second, and the previous load may have edited these messages.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {

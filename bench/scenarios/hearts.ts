@@ -32,7 +32,10 @@ export interface Stage {
   readonly others: number;
 }
 
-/** The load makes one call per person and post. Each pass over them either sets all reactions or removes them. */
+/**
+ * Makes one call per person and post. The first pass over all people and posts sets all reactions, the next pass
+ * removes all reactions, and so on.
+ */
 export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): Side['series'] {
   const path = '/api/posts/{1}/reactions';
   const calls: Call[] = [

@@ -7,9 +7,9 @@ import { heart, reactionSeries, type Stage, verifyReactions } from './hearts.js'
 import type { Prepared, Scenario, Side } from './scenario.js';
 
 /**
- * Each side makes `rows` reactions: `rows` people react once each on the large post, or a few people react on each of
- * `posts` posts. `rows` is small, so that the list of latest reactors never becomes empty when these reactions are
- * removed. The scenario must not measure how this list is refilled from Postgres.
+ * Both sides make `rows` reactions. On one side, `rows` people react once each on the large post. On the other side, a
+ * few people react on each of `posts` posts. With few rows, the list of latest reactors never becomes empty when
+ * reactions are removed, so the scenario does not measure how the list is refilled from Postgres.
  */
 const growing = { rows: 48, posts: 24, others: 10 };
 
@@ -28,8 +28,8 @@ function theLargePost(service: Service, watch: RedisWatch, count: number): Promi
 }
 
 /**
- * Compares the cost of one more reaction on a post with very many reactions with its cost on posts that have `others`
- * reactions.
+ * Measures the cost of one more reaction on a post with very many reactions. The baseline is a reaction on posts that
+ * have `others` reactions.
  */
 function largePostAgainst(others: number) {
   return async (...[service, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
@@ -66,8 +66,8 @@ export const largePost: Scenario = {
 };
 
 /**
- * The list of a post's latest reactors is full in the small case too. The two cases differ only in the number of
- * reactions.
+ * Compares with posts that have enough reactions to fill their list of latest reactors, so that the compared posts
+ * differ only in the number of reactions.
  */
 export const largePostAlone: Scenario = {
   ...largePost,

@@ -1,7 +1,7 @@
 /**
  * Measures a mix of calls like real traffic: mostly sends and edits by bots, some messages and reactions by people, and
- * some reads. `shares.ts` defines the share of each call. Each row names its call, so that both load tools send the
- * same requests.
+ * some reads. `shares.ts` defines the share of each call. Each row of values says to which call it belongs, so that wrk
+ * and autocannon send the same requests.
  */
 import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
@@ -21,8 +21,8 @@ type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];
 const people_count = 20;
 /**
- * The number of rows per percent of share. One pass over all rows takes longer than a second, the minimum time between
- * two edits of a message.
+ * A call with a share of 1 % has this many rows. One pass over all rows takes longer than a second, the minimum time
+ * between two edits of a message.
  */
 const per_share = 600;
 const heart = { emoji: '❤' };

@@ -9,8 +9,8 @@ import { ask, type Scenario, type Side } from './scenario.js';
 const pinned = { chats: 10, messages: 50 };
 
 /**
- * Pins two messages in each chat, one after the other. Checks that the second one is pinned at the end, and that the
- * bot got an update about each pin.
+ * Pins two messages in each chat, one after the other. Checks that the second message is pinned at the end, and that
+ * the bot got an update about each pin.
  */
 async function verifyPins(
   service: Service,

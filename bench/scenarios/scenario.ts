@@ -11,8 +11,8 @@ export interface Sizes {
    */
   readonly messages: number;
   /**
-   * The number of posts that twenty people react on. This number times twenty must be much larger than the number of
-   * connections.
+   * The number of posts on which twenty people react. This number times twenty must be much larger than the number of
+   * connections, because otherwise a call would remove a reaction before another call has set it.
    */
   readonly posts: number;
   readonly reactions: number;
@@ -65,7 +65,7 @@ export interface Scenario {
    * 0 skips this check.
    */
   readonly versions: number;
-  /** The maximum number of connections. Set only if more connections would disturb the order of calls. */
+  /** The maximum number of connections. Set only if more connections would change the order in which the calls run. */
   readonly connectionsMax?: number;
   readonly timed?: true;
   prepare(service: Service, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;

@@ -6,7 +6,10 @@ import type pg from 'pg';
 import { openSession } from '../../src/postgres/session.js';
 import type { Person } from './population.js';
 
-/** The number of chats that have a tenth of the messages each. The sizes of the other chats follow a power law. */
+/**
+ * The number of large chats. Each large chat has a tenth of all messages, and the sizes of the other chats follow a
+ * power law.
+ */
 export const large_chats = 3;
 const words_per_language = 20_000;
 const sentences = 200_000;
@@ -33,8 +36,8 @@ function numbers(): () => number {
 }
 
 /**
- * Returns the word with this rank of frequency. The word is the rank written as a number, with syllables as digits, so
- * that frequent words are short.
+ * Returns the word at this rank in the list of words, which is sorted by frequency. The word is the rank written as a
+ * number, with syllables as digits, so frequent words are short.
  */
 export function wordOf(language: number, rank: number): string {
   const [consonants, vowels] = (languages[language] as (typeof languages)[number]).map((each) =>

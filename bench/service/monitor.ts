@@ -38,7 +38,7 @@ export async function openMonitor(
       rest = lines.pop() ?? '';
       for (const each of lines) {
         if (each.startsWith('-')) reject(new Error(each.slice(1)));
-        // Redis first answers the password and MONITOR with `+OK` each. The monitored commands follow.
+        // Redis answers `+OK` to AUTH and `+OK` to MONITOR. The monitored commands follow.
         if (each === '+OK' && ++answered === 2) resolve();
         const [, source, command, args] = line.exec(each) ?? [];
         if (source && command) hear({ source, command: command.toLowerCase(), args: args ?? '' });

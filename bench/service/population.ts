@@ -50,7 +50,7 @@ export async function openChats({ front }: Service, { bot }: Pair, people: reado
 }
 
 /**
- * Creates people directly in the database. They have no tokens. Each of them has a chat with the bot. Returns their ids
+ * Creates people without tokens directly in the database, each with a chat with the bot. Returns the ids of the people
  * in random order.
  */
 export async function openManyChats(

@@ -6,10 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/**
- * The measured server has this core to itself. The load generator, Redis, Postgres and the flusher share the second
- * core.
- */
+/** The measured server has core 0 to itself. The load generator, Redis, Postgres and the flusher share core 1. */
 export const serverCore = 0;
 export const otherCore = 1;
 
@@ -51,8 +48,8 @@ const seconds = (ticks: number) => {
 };
 
 /**
- * Returns the fields of /proc/<pid>/stat that follow the process name, which may contain spaces. The first of them is
- * the state. Empty when the process has ended.
+ * Returns the fields of /proc/<pid>/stat that follow the process name, which may contain spaces. The first field is the
+ * state of the process. Empty when the process has ended.
  */
 function statOf(pid: number | 'self'): readonly string[] {
   try {

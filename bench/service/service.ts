@@ -41,7 +41,10 @@ export interface Service {
     /** The process ids of the additional databases. The flushed data are divided among all databases. */
     readonly databases: readonly number[];
   };
-  /** Lets every process of the run and of `others` use every core. Measurements of all processes together need this. */
+  /**
+   * Lets every process of the run and of `others` use every core. For measurements in which all processes share the
+   * cores.
+   */
   unpin(others?: ReadonlyArray<{ readonly pid: number }>): void;
   /** Pins every process to its original core again. */
   repin(): void;
@@ -78,7 +81,7 @@ export interface ServiceOptions {
  * fail.
  */
 const journal_high_water = 10_000_000;
-/** The built program. This module runs from a sibling folder of it. */
+/** The path of the built program. */
 const main = fileURLToPath(new URL('../../main.js', import.meta.url));
 
 const stopSignals = [
@@ -109,7 +112,7 @@ async function startProgram<Word>(
   return { child, pid: child.pid as number, first: outcome.word, stop };
 }
 
-/** Removes the settings of any service from the environment. */
+/** Removes all settings of Petrel from the environment, so that a run uses only the settings of the bench. */
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
