@@ -33,7 +33,8 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- Reports a gap if the log was created after the previous change, because this change is not in the log.
+      -- Each entry contains the version of the chat's previous change. If the reader has not seen the previous change,
+      -- reports a gap, because the log was created later and lacks that change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

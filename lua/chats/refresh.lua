@@ -1,5 +1,5 @@
 --[[
-@summary After a committed change, updates the profile, bots and permissions that a chat's record copies.
+@summary After a committed change, updates the copies of the profile, bots and permissions in a chat's record.
 @repeatable Each version is written only once.
 @flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the copy of a control record. If there is no copy, creates a fill ticket.
+@summary Returns the copy of a control record. If Redis has no copy, creates a ticket to load it from Postgres.
 @repeatable A second read finds the same record or ticket.
 @flag    allow-oom
 @key     record  {NN}:<subject>:<id>    STRING

@@ -1,5 +1,5 @@
 --[[
-@summary Writes the copy of a control record. A fill needs its ticket, and a refresh needs a newer version.
+@summary Writes the copy of a control record. A fill from Postgres needs a ticket. A refresh needs a newer version.
 @why     A fill must not undo a refresh that happened after the fill read Postgres. A refresh must not undo a later one.
 @repeatable Each version is written only once, and a ticket can be used only once.
 @flag    allow-oom
@@ -23,7 +23,8 @@ if present then
 else
   writable = has_ticket(ticket_key, token, inc)
 end
--- Removes the ticket of a fill that read Postgres before this change. A later fill reads the committed value.
+-- Removes the ticket, so that a fill that read Postgres before this write is refused. A later fill reads the committed
+-- value.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
   redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',

@@ -1,5 +1,5 @@
 --[[
-@summary Announces flushes to fronts. Refuses if a Postgres server that committed one of them has been replaced since.
+@summary Announces flushes to fronts. Refuses if a Postgres server that committed a flush was replaced.
 @why     The commits of a replaced server are lost. The script writes nothing, so Redis does not wait for its disk.
 @repeatable A repeated announcement does no harm.
 @flag    allow-oom

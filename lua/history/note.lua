@@ -1,5 +1,5 @@
 --[[
-@summary Records the last Postgres commit, and the tokens, bots and users that it revoked or accepted again.
+@summary Records the last Postgres commit, and the tokens, bots and users that this commit revoked or accepted again.
 @why     Redis uses these records to detect that Postgres lost commits, and to repeat lost revocations. The commits of a
          replaced server are lost, so the script records only the revocations of such a server.
 @repeatable Marks only grow, and a revocation is recorded once.
@@ -23,8 +23,8 @@ grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end
 
--- Raises the incarnation, because the current server lacks these revocations. The nodes then repeat the revocations on
--- this server.
+-- If the Postgres server that committed the revocations was replaced, raises the incarnation, because the current
+-- server lacks the revocations. The nodes then repeat the revocations on the current server.
 if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do

@@ -14,7 +14,7 @@
 local known = redis.call('HMGET', claim_key, 's', 'h', 'a')
 if not known[1] or known[3] then return ok(0) end
 if answer ~= '' or (size ~= '0' and known[2] == holder) then
-  -- The count of stored bytes expires a day after the first answer was stored.
+  -- Sets the expiry with the first stored answer, so that the count of stored bytes restarts at 0 after a day.
   if redis.call('INCRBY', bytes_key, size) == tonumber(size) then redis.call('PEXPIRE', bytes_key, LIMITS.idempotency_ttl_ms) end
 end
 if answer ~= '' then

@@ -42,7 +42,7 @@ end
 local key, cached = answer_key(id), tonumber(cache_s) * 1000
 local found_by = cached == 0 and '' or personal and own_digest or digest
 local ttl = ('%.0f'):format(math.max(cached, LIMITS.inline_choice_ms))
--- Only this person may use an answer that is personal or not cached.
+-- If an answer is personal or not cached, only the person who asked may use it.
 local chooser = (personal or cached == 0) and user or ''
 redis.call('DEL', query_key(id))
 redis.call('HSET', key, 'l', list, 'q', query, 'b', bot, 'u', chooser)

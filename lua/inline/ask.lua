@@ -22,8 +22,8 @@ if done then return ok(done, 0) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 if q.access_inc ~= inc then return refuse('access_missing', inc) end
--- Only the caller can check whether the policy admits this person. The caller must have checked this version of the
--- policy.
+-- Only the caller can check whether the bot's write policy admits the person. The caller must have checked the current
+-- version of the policy.
 if q.policy ~= 'all' and q.access ~= checked then return refuse('unchecked', q.access) end
 local chat = bot .. '.' .. user
 local slot = bit.band(q.mask, INLINE_QUERY_BIT) ~= 0 and 0 or nil

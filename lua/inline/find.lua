@@ -18,8 +18,8 @@ for _, digest in ipairs(digests) do
   local list = id and redis.call('HGET', answer_key(id), 'l')
   if list then
     local access_inc, version, policy = unpack(redis.call('HMGET', state_key, 'wi', 'wv', 'wp'))
-    -- If the copy of the policy is missing or outdated, the caller must ask the bot. The script inline/ask then reports
-    -- that the copy is missing.
+    -- If the copy of the bot's write policy is missing or outdated, finds nothing, so that the caller asks the bot. The
+    -- script inline/ask then reports that the copy is missing.
     if tonumber(access_inc or -1) ~= inc then break end
     if policy ~= 'all' and version ~= checked then return refuse('unchecked', version) end
     return ok(id, list)

@@ -1,5 +1,5 @@
 --[[
-@summary Reads the answer to an inline query, or the message of one of its results.
+@summary Reads the answer to an inline query, or the message of one result in the answer.
 @flag    no-writes
 @derived answer  {NN}:inline_answer:<id>  HASH
 @arg     id      text

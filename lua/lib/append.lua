@@ -1,9 +1,9 @@
 --[[
 @summary Appends messages to a chat.
 ]]
--- Returns the number of the partition's next post. Skips some numbers for each raise of the incarnation, because Redis
--- may have lost posts with these numbers. If Redis does not know the incarnation of the last post, skips numbers for
--- every raise so far.
+-- Returns the number of the partition's next post. Skips a range of numbers for each raise of the incarnation, because
+-- Redis may have lost posts with these numbers. If Redis does not know the incarnation of the last post, counts all
+-- raises so far.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)

@@ -41,9 +41,9 @@ local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end
 
--- Returns the id of the next message, as text. If the incarnation was raised since the last id, skips some ids for each
--- raise, because Redis may have lost messages with these ids. The chat's incarnation may be higher than that of Redis,
--- because a node may register an incarnation in Postgres that Redis then does not adopt.
+-- Returns the id of the next message, as text. Skips a range of ids for each raise of the incarnation since the last
+-- message, because Redis may have lost messages with these ids. The chat may have a higher incarnation than Redis: a
+-- node may register an incarnation in Postgres that Redis then does not adopt.
 local function next_message_id(c, version)
   local inc, step = incarnation_of(version), 1
   if c.inc < inc then

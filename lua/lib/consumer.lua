@@ -8,17 +8,17 @@
 @key     unsent       {NN}:unsent:<bot>       ZSET
 @key     holders      {NN}:holders:<bot>      HASH
 ]]
--- The cursor is `cur`. Each update up to the cursor is either confirmed, sent to a consumer, or in `unsent`. A chat
--- with sent or unsent updates has a holder: the only consumer that gets updates of this chat. `unsent` is sorted by
--- chat. `assigned` is sorted by holder and contains only the first unsent update of each chat, called the head. If a
--- chat gets another holder, only its head moves.
+-- Each update up to the cursor (`cur`) is confirmed, sent to a consumer, or in `unsent`. A chat with sent or unsent
+-- updates has a holder, which is the only consumer that gets the chat's updates. `unsent` is sorted by chat. `assigned`
+-- contains only the first unsent update of each chat (the head), sorted by holder. If a chat gets another holder, only
+-- its head moves.
 
--- A prime. The square of any smaller number is exact in a double.
+-- The modulus for weights of consumers. It is a prime, and the product of two weights is exact in a double.
 local CONSUMER_PRIME = 16777213
 
--- Returns the end of the latest lease in ms, or 0 if the last poll of the bot had no consumer. `poll` is the field of
--- the queue's state that contains the name of the poll. While consumers poll, this field contains an asterisk and the
--- end of the latest lease instead.
+-- Returns when the latest lease of the bot's consumers ends, in ms. Returns 0 if the bot's last poll had no consumer.
+-- `poll` is a field of the queue's state. It contains an asterisk and the end of the latest lease while consumers poll,
+-- and otherwise the name of the last poll.
 local function shared_until(poll)
   return tonumber((poll or ''):match('^%*(%d+)$') or 0)
 end
@@ -28,7 +28,7 @@ local function consumer_digest(text)
 end
 
 -- Returns four values: the other consumers with a lease, the other consumers whose lease has ended, the ms until the
--- next of these leases ends (-1 for none), and the time at which this consumer's own lease ends.
+-- first lease of another consumer ends (-1 for none), and the time at which this consumer's own lease ends.
 local function read_consumers(at, name, ms)
   local live, dead, wait, own = {}, {}, -1, nil
   local found = redis.call('ZRANGE', at.consumers, 0, -1, 'WITHSCORES')
@@ -89,8 +89,8 @@ local function first_unsent(at, chat)
   return member and member:sub(#chat + 2)
 end
 
--- Assigns an update after the cursor to the holder of the update's chat. If no consumer in `names` holds the chat,
--- picks a consumer from `names`.
+-- Assigns a new update to the consumer that holds the update's chat. If no consumer in `names` holds the chat, picks a
+-- consumer from `names`.
 local function assign_update(at, names, seeds, id, chat)
   local holder, count = (redis.call('HGET', at.holders, chat) or ''):match('^(%S+) (%d+)$')
   local present = false
@@ -158,16 +158,17 @@ local function highest_id(sent)
   return highest
 end
 
--- Returns the consumers that lost updates to a takeover, as arrays of name and highest lost id. The latest takeover is
--- last. Also returns `moved`: the highest id lost by consumers that are no longer in the list, before a webhook was
--- set, or before a poll without a consumer.
+-- Returns two values. The first lists the consumers whose updates were taken over, as arrays of the name and the
+-- highest lost id. The latest takeover is last. The second, `moved`, is the highest id of all other updates that a
+-- consumer may have seen and lost: to a takeover from a consumer that is no longer in the list, to a webhook, or to a
+-- poll without a consumer.
 local function read_taken(at)
   local c = redis.call('HMGET', at.consumption, 'taken', 'moved')
   return c[1] and cmsgpack.unpack(c[1]) or {}, tonumber(c[2] or 0)
 end
 
--- Records that another consumer takes over the updates `sent` of this consumer. Keeps a limited number of consumer
--- names, because a bot can use any number of names.
+-- Records that other consumers take over the updates in `sent`, which were sent to the consumer `name`. Keeps a limited
+-- number of consumer names, because a bot can use any number of names.
 local function remember_taken(at, name, sent)
   local taken, moved = read_taken(at)
   local highest = highest_id(sent)
@@ -208,7 +209,7 @@ local function take_over(at, names, seeds, name, budget)
   return finished, budget - #heads - #sent
 end
 
--- Returns whether a consumer has more than `room` unsent updates. Counts only the chats in `heads`.
+-- Returns whether a consumer has more than `room` unsent updates in the chats of `heads`.
 local function has_more_unsent(at, heads, room)
   local count = #heads
   for _, head in ipairs(heads) do
@@ -219,9 +220,9 @@ local function has_more_unsent(at, heads, room)
   return count > room
 end
 
--- If a consumer has more than `room` unsent updates and other consumers have none, gives some of its chats to those
--- consumers. Otherwise a consumer that was alone would keep all chats with pending updates. Chats with sent updates
--- stay with this consumer.
+-- If a consumer has more than `room` unsent updates and other consumers have none, gives some of its chats to the other
+-- consumers. Otherwise a consumer that polled before the others would keep all chats with pending updates. A chat with
+-- sent updates stays with its consumer.
 local function share_chats(at, names, name, sent, room)
   local heads = assigned_to(at, name, 2 * LIMITS.updates_batch_max)
   if #heads < 2 or not has_more_unsent(at, heads, room) then return end
@@ -233,7 +234,8 @@ local function share_chats(at, names, name, sent, room)
   if #among == 1 then return end
   local stays, moved = {}, false
   for _, each in ipairs(sent) do stays[each[2]] = true end
-  -- Gives the chats to the consumers in turn. `pick_consumer` would choose this consumer again for most chats.
+  -- Gives the chats to the consumers in turn, because `pick_consumer` would choose the same consumer again for most
+  -- chats.
   for i, head in ipairs(heads) do
     local to = among[1 + i % #among]
     if to ~= name and not stays[head:match('[^:]+$')] then
@@ -252,9 +254,10 @@ local function position_of(sent, id)
   return 0
 end
 
--- Returns the id that `highest_seen` returned when the stream began, or nil if the consumer's last poll was not a
--- stream. Above this id, a client that has seen an update has also seen all updates that the stream sent before it. The
--- id is lost when another consumer takes over the updates.
+-- Returns the highest update id that the client may have seen before its stream began, or nil if the consumer's last
+-- poll was not a stream. The stream sends updates with higher ids in a fixed order, so a client that has seen one of
+-- them has seen all updates that the stream sent before it. The id is lost when another consumer takes over the
+-- updates.
 local function stream_floor(former)
   return tonumber((former or ''):match('^stream (%d+)$'))
 end

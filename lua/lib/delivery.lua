@@ -43,8 +43,8 @@ local function remove_acked(at, acked, repeated)
   if #ids == 0 then return bytes end
   local missing = #ids - redis.call('XDEL', at.queue, unpack(ids))
   if missing == 0 then return bytes end
-  -- Only the oldest updates can be missing, because limits and drops remove updates from the start of the queue. If the
-  -- same call runs a second time, all of its updates are missing.
+  -- Limits and drops remove updates from the start of the queue, so the missing updates are the oldest in `ids`. If the
+  -- script runs a second time for the same call, all updates in `ids` are missing.
   table.sort(ids, function(a, b) return tonumber(a) < tonumber(b) end)
   for i = 1, missing do bytes = bytes - size_of[ids[i]] end
   return bytes
@@ -128,8 +128,8 @@ local function take_new(at, after, limit, retry)
   return new, after, more
 end
 
--- Makes chats due now if their retry time is later than `from`. Each call handles a limited number of chats. Returns
--- true if there may be more.
+-- Makes parked chats due now if their next retry would be later than `from`. Each call handles a limited number of
+-- chats. Returns true if there may be more.
 local function retry_chats_now(retries, ms, from)
   local chats = redis.call('ZRANGEBYSCORE', retries, ('(%.0f'):format(from), '+inf', 'LIMIT', 0, LIMITS.script_entries_max)
   for _, chat in ipairs(chats) do redis.call('ZADD', retries, ms, chat) end

@@ -2,7 +2,7 @@
 @summary Holds the draft of a message that a bot is writing to a person. A direct chat has at most one draft.
 @key     draft  {NN}:draft:<chat>  HASH
 ]]
--- The bit of this update kind in masks (`rules/update_kinds.ts`).
+-- The bit of the update kind `stopped_message_generation` in masks (`rules/update_kinds.ts`).
 local STOPPED_GENERATION_BIT = 8192
 
 -- Returns the draft, or nil. Fields:
@@ -21,7 +21,8 @@ local function read_draft(key)
   return {id = d[1], stored = tonumber(d[2]), after = d[3], flags = d[4], content = d[5], stopped = d[6] == '1'}
 end
 
--- Stores a draft only in this server's memory, because losing a draft does no harm and this avoids an fsync.
+-- Stores a draft only in the memory of this Redis server, so that Redis need not wait for its disk. Losing a draft does
+-- no harm.
 local function store_draft(key, id, time, after, flags, content)
   redis.set_repl(redis.REPL_NONE)
   redis.call('HSET', key, 'i', id, 't', time, 's', after, 'f', flags, 'c', content, 'x', '')

@@ -45,7 +45,7 @@ local function is_inline(header)
 end
 
 -- Returns the id of the bot whose inline result this message is, or nil for other messages. `origin` is the last
--- segment.
+-- segment of the message's record.
 local function via_bot(header, origin)
   if not is_inline(header) then return nil end
   local _, fields = cmsgpack.unpack_one(origin)

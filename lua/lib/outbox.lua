@@ -15,8 +15,8 @@ local function outbox_full(meta, outbox)
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
--- Returns the bots that get an update about a message, an edit or a pin by `author`. If the author is a bot in a group,
--- only this bot gets the update. Otherwise two bots could answer each other forever.
+-- Returns the bots that get an update about a message, an edit or a pin by `author`. If `author` is a bot in a group,
+-- no other bot gets the update, because two bots could otherwise answer each other forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots

@@ -31,7 +31,7 @@ local function count_bytes(size)
   return before
 end
 
--- Writes the counters to Redis, after all calls of a combined run.
+-- Writes the partition's last version and journal bytes to Redis, after all calls of a combined run.
 local function save_counters()
   if not counters or not counters.changed then return end
   redis.call('HSET', counters.meta, 'ver', counters.version, 'jw', counters.journaled)

@@ -1,5 +1,5 @@
 --[[
-@summary Stores pending edits: edits that were accepted before their message may be edited again (decision 0066).
+@summary Stores pending edits: accepted edits that wait until their message may be edited again (decision 0066).
 @key     pending    {NN}:pending_edits  HASH  chat:message -> edit; owner:<id> -> bytes; all -> bytes
 @key     edits_due  {NN}:edits_due      ZSET  chat:message -> ms
 ]]
@@ -8,7 +8,7 @@
 -- belongs to one version of its message. Each change of the message raises the version. A pending edit of an older
 -- version is outdated, so an older text never replaces a newer one, and other scripts need not remove pending edits.
 
--- The stored answer of a request whose edit became pending ends with these bytes.
+-- If the edit of a request became pending, the stored answer of this request ends with these bytes.
 local PENDING = ' pending'
 
 -- Returns the functions for the pending edit of one message. `place` is `chat:message`. The functions are created on
@@ -36,8 +36,8 @@ local function pending_edit_of(pending, due, place)
     return write_record(header, edit.content, edit.markup, origin)
   end
 
-  -- Returns the milliseconds until the pending edit is due. Returns nil if `record` does not show the content of the
-  -- pending edit.
+  -- Returns the milliseconds until the pending edit is due. Returns nil if the content of `record` is not the content
+  -- of the pending edit.
   function own.wait(record, now_ms)
     local edit = own.read(record)
     local header, at = read_header(record)
@@ -46,7 +46,7 @@ local function pending_edit_of(pending, due, place)
   end
 
   -- Returns the name of the field that counts the bytes of the owner's pending edits. An edit that an older release
-  -- stored has no owner and is counted for its editor.
+  -- stored has no owner, so its bytes count for its editor.
   local function sum_of(edit)
     return edit[8] and 'owner:' .. edit[8] or edit[2]
   end
@@ -80,7 +80,7 @@ local function pending_edit_of(pending, due, place)
     local used = redis.call('HMGET', pending, sum, 'all', place)
     local size = #packed + LIMITS.pending_edit_overhead_bytes
     local freed = used[3] and #used[3] + LIMITS.pending_edit_overhead_bytes or 0
-    -- Replacing a pending edit frees its bytes for this owner only if the replaced edit has the same owner.
+    -- Replacing the pending edit of another owner frees no bytes of this owner.
     local is_own = used[3] and sum_of(cmsgpack.unpack(used[3])) == sum
     if (used[1] or 0) + size - (is_own and freed or 0) > LIMITS.pending_edits_bytes_per_owner_max then return nil end
     if (used[2] or 0) + size - freed > LIMITS.pending_edits_bytes_max then return nil end

@@ -18,7 +18,7 @@ local function has_all_kinds(m, c)
   return c.differing == '' and m.status ~= 'restricted' or is_channel(c)
 end
 
--- Returns nil if the member may send this kind of message, otherwise the kind.
+-- Returns nil if the member may send this kind of message. Otherwise returns the kind.
 local function unless_permitted(m, c, kind)
   local permissions = {
     photo = 'can_send_photos', video = 'can_send_videos', audio = 'can_send_audios', document = 'can_send_documents',
@@ -34,9 +34,9 @@ local function kind_in(content)
   return behind.type
 end
 
--- Returns nil if the member may send this message to the chat, otherwise the kind of the message. `tail` is the record
--- without version and date. Parses the record only if the member or the chat has restrictions, so other sends stay
--- fast.
+-- Returns nil if the member may send this message to the chat. Otherwise returns the kind of the message. `tail` is the
+-- record without version and date. Parses the record only if the member or the chat has restrictions, so other sends
+-- stay fast.
 local function forbidden_kind(m, c, tail)
   if has_all_kinds(m, c) then return nil end
   local record = new_message('0', 0, tail)
@@ -47,8 +47,8 @@ local function forbidden_kind(m, c, tail)
   return unless_permitted(m, c, has_kind and kind_in(read_segments(record, header, at)) or 'text')
 end
 
--- Returns nil if this member may add these media to the message by an edit, otherwise the kind of the media. Edits of
--- texts and captions need no permission (interface §5.12).
+-- Returns nil if this member may add these media to the message by an edit. Otherwise returns the kind of the media.
+-- Edits of texts and captions need no permission (interface §5.12).
 local function forbidden_media(m, c, what, content)
   if what ~= 'media' or has_all_kinds(m, c) then return nil end
   return unless_permitted(m, c, kind_in(content))

@@ -66,10 +66,10 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   return nil, c
 end
 
--- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if the
--- reactions must be read from Postgres. Reactions that are not yet in Postgres are always in one of the two
--- generations. If the two generations together contain all reactors of the post, a user who is in neither has no
--- reactions.
+-- Returns a user's reactions as emoji separated by spaces, and the generation (a HASH of users' reactions) that
+-- contains them. Returns nil if the reactions must be read from Postgres. The current and the previous generation
+-- contain all reactions that are not yet in Postgres. If they contain all reactors of the post, a user in neither
+-- generation has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -84,8 +84,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- If the current generation is old, starts a new one. The record then no longer mentions the previous generation, so
--- the flush to Postgres must first have set an expiry on that generation.
+-- If the current generation is old, starts a new generation. The record then no longer names the generation before the
+-- old one, so a flush must have set an expiry on that generation first.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -104,7 +104,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- Sets the count `n` instead of incrementing it, because a new generation has no count yet.
+  -- Sets the count `n` of users instead of incrementing it, because a new generation has no `n` yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end

@@ -5,7 +5,7 @@
 @key     due    {NN}:webhooks_due       ZSET
 @err     queue_missing
 ]]
--- A bot that never set `allowed_updates` has the mask 63, and receives the update kinds of mask 16191
+-- The mask 63 marks a bot that never set `allowed_updates`. The bot then receives the update kinds in the mask 16191
 -- (`rules/update_kinds.ts`).
 local DEFAULT_MASK, DEFAULT_KINDS = 63, 16191
 
@@ -87,9 +87,10 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. Makes the bot due, so that the next sweep finds it. If
--- no worker was woken recently, also sets `at.wake` to 1, and the script returns `at.wake`. Each bit of `at.wake`
--- stands for a queue, and bit 0 for the bot's own queue.
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due for a worker, so that the next sweep
+-- finds the bot. If no worker was woken recently, also sets `at.wake`, which the script returns so that the caller
+-- wakes a worker. `at.wake` is a bit mask of queues: bit 0 stands for the bot's own queue, each other bit for the queue
+-- of a route.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
@@ -99,8 +100,8 @@ local function fall_due(q, at, now_ms)
 end
 
 -- Builds the hint of a new update. The hint starts with 'u'. The hint contains the update only if a worker serves the
--- bot, few updates are pending, and the update is small. The lengths of the twelve values come first, then the values.
--- `store/webhooks/hints.ts` parses the hint.
+-- bot, few updates are pending, and the update is small. A hint with an update has twelve fields: first the lengths of
+-- all fields, then their values. `store/webhooks/hints.ts` parses the hint.
 local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
   if not q.hook or q.leased <= now_ms then return 'u' end
   if pending >= LIMITS.hint_updates_max or size > LIMITS.hint_update_bytes_max then return 'u' end
@@ -129,8 +130,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
           or tonumber(redis.sha1hex(name .. ':' .. chat):sub(1, 8), 16) % LIMITS.route_percent_max < percent)
       if takes and commands then
         if not command then
-          -- Decodes the record at most once, and only if the update is a message or an edit (kind bits 1 to 8) that
-          -- contains a command. A command in a caption does not count, so the message must be a text (kind 1).
+          -- Decodes the record at most once, and only for messages and edits (kind bits 1 to 8) that contain a command.
+          -- A command in a caption does not count, so the message must be a text (header[6] is 1).
           command, addressee = '', ''
           local start, header, content
           if kind_bit < 16 and record:find('bot_command', 1, true) then start, header = cmsgpack.unpack_one(record) end
@@ -147,8 +148,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
       local bot = ('%.0f'):format(slot) .. ('0'):rep(LIMITS.bot_id_length_max - #at.bot) .. at.bot
       local r = takes and read_queue(at.state:sub(1, last) .. bot)
       if r then
-        -- Takes the bot's next id, because update ids are unique within a bot. The last id in the route's queue is
-        -- higher if updates were replayed into this queue.
+        -- Takes the bot's next id, because update ids are unique within a bot. If updates were replayed into the
+        -- route's queue, its last id may be higher than the bot's last id. The new id must be higher than both.
         local inc = incarnation_of(version)
         q.seq = math.max(q.seq + 1 + (inc - q.inc) * LIMITS.incarnation_sequence_skip, r.seq + 1)
         q.inc = inc

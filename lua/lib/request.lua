@@ -34,7 +34,8 @@ local function save_answers()
 end
 
 local function remember(request, answer, record)
-  -- If the key is shared, its third-to-last character is a colon.
+  -- If the third-to-last character of the request id is a colon, the request id consists of a shared key, a colon and
+  -- the number of the call.
   if request:byte(-3) == 58 then
     local key, line = request:sub(1, -4), request:sub(-2) .. ' ' .. answer .. '\n'
     if combined then run_answers[#run_answers + 1] = line end

@@ -13,9 +13,9 @@ local function route_key(of, bot, slot)
   return of:sub(1, -#bot - 1) .. route_queue(bot, slot)
 end
 
--- Returns the slot of the queue that takes an update. The bot must have routes. 0 means the bot's own queue, and nil
--- means that no queue takes the update. `push_update` follows the same rules. The update must not be a message, so
--- routes with commands, which take only messages, are skipped.
+-- Returns the slot of the queue that takes an update: 0 for the bot's own queue, or nil if no queue takes the update.
+-- The bot must have routes. `push_update` follows the same rules. The update must not be a message, so routes with
+-- commands, which take only messages, are skipped.
 local function slot_for(state, bot, chat, kind_bit)
   local function takes_kind(mask)
     return bit.band(mask == DEFAULT_MASK and DEFAULT_KINDS or mask, kind_bit) ~= 0

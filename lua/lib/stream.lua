@@ -20,7 +20,7 @@ local function read_within(stream, from, to, count)
     end
     if #rows < asked then return entries, bytes, false end
     from = '(' .. rows[#rows][1]
-    -- Estimates how many more entries fit, from the average size so far.
+    -- Estimates how many more entries fit into the byte limit, from the average size of an entry so far.
     local fitting = math.floor((LIMITS.script_read_bytes_max - bytes) / (bytes / #entries))
     piece = math.max(1, math.min(2 * piece, fitting))
   until #entries >= count or bytes >= LIMITS.script_read_bytes_max

@@ -21,12 +21,13 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token, inc)) end
--- An edit that changes only the keyboard keeps a pending text. Any other edit without a mode replaces the pending text.
+-- An edit that changes only the keyboard keeps the text of a pending edit. Any other edit without a `mode` replaces the
+-- text of a pending edit.
 local waiting = (mode or what == 'markup' and redis.call('EXISTS', pending_key) == 1)
   and pending_edit_of(pending_key, edits_due_key, chat .. ':' .. message_id)
 local done, made = remembered(request_key)
--- A durable call has no mode. If its first attempt left a pending edit, the repeated call must not succeed before the
--- edit is stored.
+-- A durable call has no `mode`. If the first attempt of a durable call left a pending edit, the repeated call must not
+-- succeed before this edit is stored.
 local unsure = made and not mode and done:sub(-#PENDING) == PENDING
 if made and not unsure then
   local wait = mode and waiting.wait(made, select(2, now()))
@@ -35,8 +36,8 @@ end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token, inc)) end
--- Each change of a message raises its version. If the version is unchanged, the edit of the first attempt was not
--- applied, so the script applies it now.
+-- If the version of the message has changed since the first attempt, the pending edit was applied or became outdated.
+-- Otherwise the script applies the edit now.
 if unsure and read_header(record)[2] ~= read_header(made)[2] then
   return ok(made, c.profile, replied_record(made, sibling_prefix), 0)
 end

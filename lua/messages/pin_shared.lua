@@ -40,7 +40,7 @@ local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
 local kind = is_channel(c) and 'channel_post' or 'message'
--- The bot that pinned the message also receives the update.
+-- The bot that pinned the message also receives the update about the service message.
 local forward = post_update(meta_key, outbox_key, version, ms, receiving_bots(c, who), '', kind, chat, id, service, from, c.profile, record, '')
 remember(request_key, 1)
 return ok(forward and 1 or 0)

@@ -1,5 +1,5 @@
 --[[
-@summary Returns the cached link preview in a slot.
+@summary Returns the link preview in a slot of the cache.
 @why     The runner sends every command as a script.
 @flag    no-writes
 @key     preview  {NN}:link_preview:<slot>  STRING

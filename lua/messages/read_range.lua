@@ -28,7 +28,8 @@ for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
   rows[#rows + 1] = record
   read = read + (record and #record or 0)
 end
--- The last version that the previous Redis flushed stays unknown until the first flush under this incarnation.
+-- Returns the flushed version only if it is from the current incarnation. Redis may have lost a later flushed version
+-- of an earlier incarnation. The first flush under the current incarnation records a new version.
 local m = redis.call('HMGET', meta_key, 'fl', 'ver')
 local flushed = m[1] and m[2] and incarnation_of(tonumber(m[1])) == incarnation_of(tonumber(m[2])) and m[1] or false
 return ok(newest, c[2], first, rows, flushed)

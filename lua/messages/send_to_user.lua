@@ -40,7 +40,7 @@ for i = 1, #tails do
 end
 touch_chat(chat_key, c, at.version)
 if keep ~= '' and keep ~= 'r' then note_keyboard(at, c, chat_key, chat, first, keep:match('s$')) end
--- For a single message, passes the count as text, because Lua converts numbers to text slowly.
+-- Writes the count of a single message as the text '1', because Lua converts numbers to text slowly.
 local count = #tails == 1 and '1' or #tails
 remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. count, count == '1' and keep:find('r') and record)
 return ok(first, seconds, c.profile, reply)

@@ -14,7 +14,7 @@ local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if not has_ticket(ticket_key, token, inc) or redis.call('EXISTS', post_key) == 1 then return ok(0) end
 for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
--- Starts a new generation, because the older generations are already in Postgres.
+-- Starts a new generation of reactions. All older generations are already in Postgres.
 redis.call('HSET', post_key, 'g', next_version(meta_key))
 redis.call('PEXPIRE', post_key, ttl_ms)
 redis.call('DEL', ticket_key)

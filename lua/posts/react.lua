@@ -79,8 +79,8 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Stores a count of zero too, because the newest count of a post in Postgres also contains the number of its
-  -- reactors.
+  -- Journals even a count of zero, because the newest journaled count of a post also tells Postgres how many people
+  -- have reacted to the post.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then

@@ -19,7 +19,8 @@ for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 local seconds, ms = now()
 local sent, missing = 0, {}
 
--- Delays a post that needs records from Postgres, because Postgres may be unreachable for a long time.
+-- Postpones a post that needs records from Postgres. Otherwise the post would be retried constantly while Postgres is
+-- unreachable.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token, inc), chat}) do missing[#missing + 1] = value end

@@ -13,7 +13,7 @@ local step = LIMITS.history_step_ms
 local at = math.floor(ms / step)
 local number, place = ('%.0f'):format(at), ('%.0f'):format(at % LIMITS.history_points_max)
 
--- Ignores the stored point if it is from the previous round of the ring buffer.
+-- Ignores the stored point if it is an old point, from the previous pass through the ring buffer.
 local kept, former = (redis.call('HGET', figures_key, place) or ''):match('^(%d+) (.*)$')
 local names, values = {}, {}
 for name, value in ((kept == number and former .. ' ' or '') .. added):gmatch('(%S+) (%d+)') do

@@ -28,7 +28,8 @@ for slot = 1, slots do
     redis.call('SPUBLISH', (state:gsub('queue_state', 'on_bot', 1)), 'w')
   end
 end
--- If a replay is running, its worker notices that the bot has no webhook any more and closes the replay's queue.
+-- If a replay is running, the worker of the replay notices that the bot no longer has a webhook, and closes the
+-- replay's queue.
 redis.call('UNLINK', queue_key, routes_key)
 redis.call('HDEL', state_key, 'own')
 -- Raises the version of the routes, so that a route set just before the deletion is not installed afterwards.

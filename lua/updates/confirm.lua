@@ -23,12 +23,13 @@ if name == '' then
   if not more then redis.call('SPUBLISH', channel_key, 'c') end
   return ok(more and 1 or 0)
 end
--- Without polling consumers, the lists of consumers are outdated, because polls without a consumer do not update them.
+-- If no consumer polls, the lists of sent updates are outdated, because polls without a consumer do not update these
+-- lists.
 if shared == 0 then return ok(0) end
 local at = {queue = queue_key, consumption = consumption_key, holders = holders_key}
 local sent = read_sent(at, name)
--- Passes `below` also as the previous offset. The consumer may have missed the last answer of its poll, so the offset
--- confirms only the update just below it.
+-- The consumer may have missed the last answer of its poll. Passing `below` also as the previous offset confirms only
+-- the update with the id `below` - 1.
 local former = redis.call('HGET', consumption_key, 'o:' .. name)
 local rest, freed = confirm_sent(at, sent, below, below, stream_floor(former))
 if #rest == #sent then return ok(0) end

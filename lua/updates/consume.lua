@@ -43,7 +43,7 @@ local at = {meta = meta_key, journal = journal_key, state = state_key, queue = q
 local keys = {consumption_key, consumers_key, assigned_key, unsent_key, holders_key}
 local _, ms = now()
 -- Rebuilds the assignments from the queue if they are outdated. Webhooks, dropped updates and polls without a consumer
--- do not maintain them.
+-- do not update the assignments.
 local known = shared > 0 and c[1]
 local lease_end = ms + tonumber(lease)
 -- Returns early if there is nothing to do. Each new update wakes all waiting polls of the bot, so a step without work
@@ -59,12 +59,13 @@ if first and #live >= LIMITS.consumers_max then return refuse('too_many_consumer
 if first and changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
 -- Other consumers are taking over this consumer's chats. Until they have finished, this consumer must not hold chats.
 local retired = own == 0 and #live > 0
--- Refuses this step, because the consumer may get its updates again in another order. The id `last` then does not show
--- which updates the client has seen.
+-- Refuses this step of a stream, because the consumer may now get its updates again in another order. The id `last`
+-- would then no longer show which updates the client has seen.
 if is_stream and not first and not c[2] and not retired then return refuse('lapsed') end
 
 if not known then
-  -- The consumer may have seen every update up to the cursor, and this step may send these updates again.
+  -- Raises `moved` to the old cursor. Consumers may have seen all updates up to this cursor, and may get these updates
+  -- again.
   local moved = math.max(tonumber(c[1] or 0), tonumber(redis.call('HGET', consumption_key, 'moved') or 0))
   redis.call('UNLINK', unpack(keys))
   redis.call('HSET', consumption_key, 'cur', 0, 'moved', ('%.0f'):format(moved))
@@ -111,7 +112,8 @@ for _, each in ipairs(dead) do
 end
 if #dead > 0 then redis.call('SPUBLISH', channel_key, 'u') end
 if not finished or retired then return leave({}, true) end
--- Returns no updates yet, because a webhook was just deleted. Its receiver may still acknowledge requests in flight.
+-- Returns no updates yet, because a webhook was just deleted. The receiver of the deleted webhook may still acknowledge
+-- requests in flight.
 if s[4] and tonumber(s[4]) > ms then return leave({}, false) end
 
 local floor = stream_floor(c[3])
@@ -128,9 +130,9 @@ if not full then
   added, full = add_assigned(at, name, sent, most)
   taken = taken + added
 end
--- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`.
--- If the client of a new stream may have seen `last` before the current order began, the stream sends all unconfirmed
--- updates again.
+-- A poll returns unconfirmed updates again, lowest id first. A stream sends each update once, in the order of `sent`. A
+-- new stream first sends all unconfirmed updates again if its client may have seen the update `last` before the current
+-- order of `sent` began.
 local from = 1
 if not is_stream then
   table.sort(sent, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)

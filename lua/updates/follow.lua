@@ -25,7 +25,8 @@ if name ~= '' then
   return ok({}, 0, 0, tonumber(s[1]))
 end
 if s[2] ~= poll then return refuse('terminated') end
--- Returns no updates yet, because a webhook was just deleted. Its receiver may still acknowledge requests in flight.
+-- Returns no updates yet, because a webhook was just deleted. The receiver of the deleted webhook may still acknowledge
+-- requests in flight.
 if s[4] and tonumber(s[4]) > select(2, now()) then return ok({}, 0, 0, tonumber(s[1])) end
 local oldest = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
 local rows, more = {}, true

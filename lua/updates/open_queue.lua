@@ -15,8 +15,8 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
--- Refuses settings that were read before Redis lost writes, because the lost writes may include a queue with later
--- settings.
+-- If Redis lost writes after the caller read the settings, refuses the settings. The lost writes may have opened this
+-- queue with later settings.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
 -- A new queue has no delivery position. The worker starts at the first update.

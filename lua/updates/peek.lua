@@ -1,5 +1,5 @@
 --[[
-@summary Returns which waiting polls of a partition must check their queue.
+@summary Returns which waiting polls of a partition must be woken to check their queue.
 @flag    no-writes
 @derived state  {NN}:queue_state:<bot>  HASH
 @derived queue  {NN}:queue:<bot>        STREAM

@@ -25,7 +25,8 @@ if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
   local shared = shared_until(s[2])
   if shared > 0 and shared > select(2, now()) then return refuse('shared') end
-  -- A changed mask is journaled. Refuses the change if the journal is full.
+  -- A change of the mask (the update kinds that the bot receives) is journaled, so it is refused if the journal is
+  -- full.
   if changes_mask(state_key, s[5], mask) and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
   set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)
@@ -43,7 +44,8 @@ elseif n and n < 0 then
   if over > 0 then more = confirm_oldest(state_key, queue_key, '+', over) end
 end
 if more then return ok({}, 1) end
--- Returns no updates yet, because a webhook was just deleted. Its receiver may still acknowledge requests in flight.
+-- Returns no updates yet, because a webhook was just deleted. The receiver of the deleted webhook may still acknowledge
+-- requests in flight.
 if s[4] then
   local _, ms = now()
   if tonumber(s[4]) > ms then return ok({}, 0) end

@@ -1,5 +1,5 @@
 --[[
-@summary Renews the leases of a partition's consumers that wait and have nothing to do.
+@summary Renews the leases of the waiting consumers of a partition that have no work.
          Returns the waiting consumers that have work.
 @why     A consumer may be taken over, or get an update, at the same time.
 @repeatable A renewed lease is renewed again.

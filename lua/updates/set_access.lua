@@ -15,8 +15,8 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
--- Refuses a policy that was read before Redis lost writes, because the lost writes may include a later version of the
--- policy.
+-- If Redis lost writes after the caller read the policy, refuses the policy. The lost writes may have contained a later
+-- version of it.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 local s = redis.call('HMGET', state_key, 'wi', 'wv')
 local present = tonumber(s[1]) == inc and tonumber(s[2]) or 0

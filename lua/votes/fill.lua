@@ -16,7 +16,7 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if not has_ticket(poll_ticket_key, token, inc) or redis.call('EXISTS', poll_key) == 1 then return ok(0) end
--- Starts a new generation, because the older generations are already in Postgres.
+-- Starts a new generation of votes. All older generations are already in Postgres.
 redis.call('HSET', poll_key, 'g', next_version(meta_key), unpack(fields))
 redis.call('PEXPIRE', poll_key, ttl_ms)
 redis.call('DEL', poll_ticket_key)

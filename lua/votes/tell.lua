@@ -21,7 +21,8 @@ for _, poll in ipairs(polls) do
   local key = poll_key(poll)
   local p = read_post(key)
   if not p then
-    -- Delays a poll that needs records from Postgres, because Postgres may be unreachable for a long time.
+    -- Postpones a poll that needs records from Postgres. Otherwise the poll would be retried constantly while Postgres
+    -- is unreachable.
     redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), poll)
     for _, value in ipairs({poll, leave_ticket(key .. ':ticket', token, inc)}) do missing[#missing + 1] = value end
   else

@@ -8,6 +8,6 @@
 ]]
 if redis.call('HGET', state_key, 'hook_set') ~= version then return ok(0) end
 local _, ms = now()
--- If a worker has read a chat since the change, the chat keeps its due time, which is the end of the worker's lease.
--- Otherwise another worker would read the chat too.
+-- A worker that has read a chat since the change has set the chat's due time to the end of its lease. The chat keeps
+-- this due time, so that no second worker reads the chat.
 return ok(retry_chats_now(retries_key, ms, ms + LIMITS.webhook_lease_ms) and 1 or 0)

@@ -35,12 +35,12 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- Records that the previous worker died. A worker that stops normally removes its lease, but the lease is still there.
+-- Records that the previous worker died: its lease still exists, but a worker that stops normally removes its lease.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
--- Makes the worker read the queue from its first entry. This Redis may have lost the list of parked updates, which
--- precede the cursor.
+-- Makes the worker read the queue from its first entry, because this Redis may have lost the list of parked updates.
+-- Parked updates are before the cursor.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
 -- If the receiver was down, sends the receiver only one update, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)

@@ -30,7 +30,7 @@ if s[6] then
   local _, ms = now()
   local target, live = replay_target(state_key, queue_key, bot, s[6])
   local t = redis.call('HMGET', target, 'cur', 'hold')
-  -- All updates up to `cur` are delivered or parked until their chat is retried.
+  -- Every update up to the cursor `cur` is either delivered, or parked until its chat is retried.
   local oldest = redis.call('XRANGE', live, '(' .. (t[1] or '0') .. '-0', '+', 'COUNT', 1)[1]
   if tonumber(t[2] or 0) > ms or oldest and ms - tonumber(oldest[2][4]) > LIMITS.replay_late_ms then late = 1 end
 end

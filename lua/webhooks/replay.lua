@@ -1,5 +1,5 @@
 --[[
-@summary Appends dead letters to a bot's queue again. Each update keeps the id that receivers know.
+@summary Appends dead letters to a bot's queue again. Each update keeps its original id, which receivers may know.
 @why     A repeated call must not add dead letters twice. It cannot check their source rows, which are already deleted.
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
 @arg     bot      text

@@ -35,8 +35,8 @@ if #strays > 0 then return ok(0, 0, strays) end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key, routes = routes_key}
--- The updates of a deleted route keep the ids that receivers know. They go to the bot's own queue, even if that queue
--- does not accept their kind.
+-- Moves the updates of a deleted route to the bot's own queue, even if this queue does not accept their kind. Each
+-- update keeps its id, because receivers may know it.
 q.mask = 1
 local counter = redis.call('HGET', meta_key, 'ver')
 for _, slot in ipairs(removed) do
@@ -51,7 +51,7 @@ for _, slot in ipairs(removed) do
     redis.call('HINCRBY', state, 'bytes', ('%d'):format(-bytes))
   end
   if more then return ok(0, at.wake or 0, {}) end
-  -- Resets the number of dead letters, because a later route in this slot counts its own.
+  -- Removes the number of dead letters of the deleted route, because a later route may use the same slot.
   redis.call('HDEL', state, 'dead')
 end
 install_routes(at, next)

@@ -23,7 +23,7 @@ for _, bot in ipairs(found) do
   else
     redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
     redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
-    -- `rung` is the time of the last wake-up. A worker that takes the lease removes `rung`. If it is still set, no
+    -- `rung` is the time of the last wake-up. A worker that takes the lease removes `rung`. If `rung` is still set, no
     -- worker reacted to the last wake-up.
     local list = s[4] and unserved or wake
     list[#list + 1] = bot

@@ -44,7 +44,7 @@ if not active then
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
   -- Keeps the lease. Polls return no updates until the worker has ended its requests and released the lease, or until
-  -- the lease ends. A shorter lease would be unsafe, because the worker may learn of it too late.
+  -- the lease ends. The lease is not shortened, because the worker might learn too late that its lease ends earlier.
   redis.call('SPUBLISH', channel_key, 'w')
   return ok(0, 0)
 end

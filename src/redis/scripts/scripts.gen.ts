@@ -118,7 +118,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; fields: unknown };
   };
-  /** After a committed change, updates the profile, bots and permissions that a chat's record copies. */
+  /** After a committed change, updates the copies of the profile, bots and permissions in a chat's record. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
     args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string; permissions: string };
@@ -149,7 +149,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; removed: number };
   };
-  /** Returns the copy of a control record. If there is no copy, creates a fill ticket. */
+  /** Returns the copy of a control record. If Redis has no copy, creates a ticket to load it from Postgres. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };
     args: { token: string; ttl_ms: number | string };
@@ -158,7 +158,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Writes the copy of a control record. A fill needs its ticket, and a refresh needs a newer version. */
+  /** Writes the copy of a control record. A fill from Postgres needs a ticket. A refresh needs a newer version. */
   'control/write': {
     keys: { meta: string; record: string; ticket: string; channel: string };
     args: { token: string; refresh: boolean; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
@@ -173,7 +173,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Announces flushes to fronts. Refuses if a Postgres server that committed one of them has been replaced since. */
+  /** Announces flushes to fronts. Refuses if a Postgres server that committed a flush was replaced. */
   'history/announce': {
     keys: { history: string; flushed: string };
     args: { hint: string; servers: readonly (string)[] };
@@ -189,7 +189,7 @@ export interface Scripts {
       | { status: 'ok'; before: string | null }
       | { status: 'replaced' };
   };
-  /** Records the last Postgres commit, and the tokens, bots and users that it revoked or accepted again. */
+  /** Records the last Postgres commit, and the tokens, bots and users that this commit revoked or accepted again. */
   'history/note': {
     keys: { history: string; revoked: string };
     args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
@@ -274,7 +274,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'unchecked'; version: string };
   };
-  /** Reads the answer to an inline query, or the message of one of its results. */
+  /** Reads the answer to an inline query, or the message of one result in the answer. */
   'inline/read': {
     keys: { answer: string };
     args: { id: string; user: string; field: string };
@@ -498,7 +498,7 @@ export interface Scripts {
       | { status: 'outbox_full' }
       | { status: 'chat_closed' };
   };
-  /** Returns the cached link preview in a slot. */
+  /** Returns the link preview in a slot of the cache. */
   'messages/read_link_preview': {
     keys: { preview: string };
     args: {  };
@@ -804,7 +804,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Returns which waiting polls of a partition must check their queue. */
+  /** Returns which waiting polls of a partition must be woken to check their queue. */
   'updates/peek': {
     keys: { state: string; queue: string };
     args: { polls: readonly (string)[] };
@@ -885,7 +885,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Renews the leases of a partition's consumers that wait and have nothing to do. */
+  /** Renews the leases of the waiting consumers of a partition that have no work. */
   'updates/renew': {
     keys: { meta: string; state: string; consumers: string; consumption: string; assigned: string };
     args: { waiting: readonly (string)[] };
@@ -1077,7 +1077,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number | null; replay: number | null; at: number | null; fed: number | null; pending: number; dead: number | null; why: string | null; late: boolean; found: unknown };
   };
-  /** Appends dead letters to a bot's queue again. Each update keeps the id that receivers know. */
+  /** Appends dead letters to a bot's queue again. Each update keeps its original id, which receivers may know. */
   'webhooks/replay': {
     keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
