@@ -51,7 +51,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** The fields that reports of every version have. */
+/** The fields that process reports of every Petrel version contain. */
 const core = {
   id: z.string(),
   role: z.string(),

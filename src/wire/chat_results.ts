@@ -107,7 +107,7 @@ export const namedByUsername = z
     username: z.string(),
     inline_placeholder: z.string().optional().describe('Only for bots with inline mode'),
   })
-  .meta({ id: 'Named', description: 'The person, bot or public chat with this username.' });
+  .meta({ id: 'Named', description: 'A person, a bot or a public chat, found by its username.' });
 
 export const suggestions = z
   .strictObject({

@@ -22,7 +22,7 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** Accepts the id of a person or a bot. Only the ids of groups and channels are negative. */
+/** Accepts the id of a person or a bot. These ids are positive. The ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
@@ -67,8 +67,8 @@ const usernameIf = (isValid: (name: string) => boolean) =>
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
 /**
- * Accepts a username with or without `@`. Accepts even names that no person can have, and the handler reports such a
- * name as unknown.
+ * Accepts a username with or without `@`, even one that no person can have. The endpoint then reports that the username
+ * is unknown.
  */
 export const usernameOfPerson = z
   .string({ error: 'a username' })

@@ -1,4 +1,4 @@
-/** Defines answers to inline queries in the form in which people get them. */
+/** Defines the answers to inline queries in the form in which people receive these answers. */
 import { z } from 'zod';
 import { contentFields } from '../content/kinds.js';
 
@@ -16,7 +16,7 @@ const inlineResult = z
   })
   .meta({
     id: 'InlineResult',
-    description: 'A result of an inline query, and the file that this result sends.',
+    description: 'A result of an inline query, with the file that is sent if a person chooses the result.',
   });
 
 export const inlineAnswer = z

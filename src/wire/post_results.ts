@@ -10,18 +10,19 @@ export const reaction = z
     user_ids: z.array(z.string()).describe('External ids of the users; the latest 100 when there are more'),
     user_ids_truncated: z.literal(true).optional(),
   })
-  .meta({ id: 'Reaction', description: 'The reactions with one emoji on a post.' });
+  .meta({ id: 'Reaction', description: 'All reactions to a post that use the same emoji.' });
 
 /**
- * Describes the reactions to a post. The answer contains these fields next to `ok`, not inside `result` (interface §2).
+ * Describes the reactions to a post. In the answer, these fields are at the top level next to `ok`, not inside `result`
+ * (interface §2).
  */
 export const reactionPayload = z
   .strictObject({ ok: z.literal(true), reactions: z.array(reaction), my_reactions: z.array(z.string()) })
   .meta({ id: 'PostReactions', description: 'All reactions on a post, and the caller’s own reactions.' });
 
 /**
- * Returns the schema of one kind of content: the kind's fields, and its name as `type`. A photo has only one size here.
- * A poll has its fields inside `poll`.
+ * Returns the schema of one kind of content. It has the fields of this kind, and the kind's name as `type`. In a post,
+ * a photo has only one size, and a poll has its fields inside `poll`.
  */
 function mediaOf(type: string) {
   if (type === 'poll') return z.strictObject({ type: z.literal(type), poll: contentFields.poll.unwrap() });

@@ -102,7 +102,7 @@ export const linkPreviewOptions = z
   })
   .meta({
     id: 'LinkPreviewOptions',
-    description: 'Options of a message’s link preview. An option that is off is absent.',
+    description: 'Options of a message’s link preview. An option that is not set is absent.',
   });
 
 export const shownLinkPreview = z
@@ -118,7 +118,7 @@ export const shownLinkPreview = z
       .meta({
         id: 'LinkPreview',
         description:
-          'The title and description of a page. The page itself provides them, and they may be false.',
+          'The title and description of a page. They come from the page itself, so they may be false.',
       })
       .optional()
       .describe('Absent if the message shows no preview, or if the page has no title'),
@@ -171,7 +171,7 @@ export const replyKeyboard = z
   })
   .meta({
     id: 'ReplyKeyboard',
-    description: 'A keyboard below the message input, the removal of one, or a request for a reply.',
+    description: 'A keyboard below the message input, a command to remove it, or a request for a reply.',
   });
 
 export const signedLink = z
@@ -190,7 +190,7 @@ export const forwardOrigin = z
     z.strictObject({ type: z.literal('user'), sender_user: user, date: unixSeconds }),
     z.strictObject({ type: z.literal('channel'), chat, message_id: z.int(), date: unixSeconds }),
   ])
-  .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message came from.' });
+  .meta({ id: 'ForwardOrigin', description: 'The original sender or channel of a forwarded message.' });
 
 const serviceFields = {
   group_chat_created: z.literal(true).optional().describe('The group was created'),
@@ -270,7 +270,7 @@ export const messageList = z.array(message);
 
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
-  .meta({ id: 'MessageReference', description: 'The id of a new message.' });
+  .meta({ id: 'MessageReference', description: 'The id of a message.' });
 
 export const messageEvent = z
   .strictObject({
@@ -427,7 +427,7 @@ export const draftEvent = z
   .strictObject({ chat_id: z.int(), from_id: z.int().positive().describe('Id of the bot'), ...draftFields })
   .meta({
     id: 'MessageDraftEvent',
-    description: 'A bot has changed the draft of the message that it is writing.',
+    description: 'A bot has changed the text of a message that it is still writing.',
   });
 
 export const update = z
@@ -641,5 +641,5 @@ export const userWithToken = z
 
 export const pressedQuery = z.strictObject({ callback_query_id: z.string() }).meta({
   id: 'PressedQuery',
-  description: 'The id of a button press. The bot’s answer arrives on the event stream.',
+  description: 'The id of a button press. The event stream later contains the bot’s answer with this id.',
 });

@@ -1,7 +1,7 @@
 /**
  * Defines the parameter schemas shared by methods and endpoints. They accept the forms that client libraries send:
- * integers and booleans as text, nested values as JSON text. A schema's error message completes the sentence `parameter
- * "x" must be …`. If the message begins with `!`, it names an entry of the error catalogue instead.
+ * integers and booleans as text, nested values as JSON text. A schema's error message is the end of the sentence
+ * `parameter "x" must be …`. A message that begins with `!` is the name of an entry in the error catalogue.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
@@ -25,8 +25,8 @@ const asBoolean = (given: unknown) => {
 };
 
 /**
- * Parses a nested value that is sent as JSON text. Returns any other text unchanged, and the schema then refuses it.
- * Error: `bad_unicode`.
+ * Parses a nested value that is sent as JSON text. Returns text that is not JSON unchanged, so that the schema refuses
+ * it. Error: `bad_unicode`.
  */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
@@ -74,8 +74,8 @@ export const messageText = z
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
 
 /**
- * Removes null members of objects, because they count as absent. Returns whether more than `valuesMax` values remain,
- * and stops counting when this number is exceeded. `parseJson` limits how deeply values are nested.
+ * Returns whether a value contains more than `valuesMax` values. Null members of objects count as absent and are
+ * removed. The count ends as soon as it exceeds `valuesMax`. `parseJson` limits how deeply values are nested.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -93,14 +93,14 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * Replaces a value that is too large. No schema for nested values accepts a boolean, so the parameter is refused with
- * its usual error.
+ * The replacement for a nested value that is too large. No schema for nested values accepts a boolean, so the parameter
+ * is refused with its usual error.
  */
 const tooMuch = true;
 
 /**
- * Cuts a list after its first invalid item. The answer mentions only this item, and checking an invalid item takes much
- * longer than checking a valid one.
+ * Cuts a list after its first invalid item, so that the other items are not checked. The answer mentions only this
+ * item, and checking an invalid item is slow.
  */
 function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
   const wrong = list.findIndex((item) => !items.safeParse(item).success);
@@ -108,9 +108,9 @@ function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown
 }
 
 /**
- * Returns a schema for a nested value that contains at most `valuesMax` values. Without this limit, a schema could
- * collect an error for each of many values. If `items` is given, a long list is checked only up to its first invalid
- * item.
+ * Returns a schema that refuses a nested value with more than `valuesMax` values. Without this limit, a check could
+ * take long, because each invalid value creates an error. If `items` is given, a long list is checked only up to its
+ * first invalid item.
  */
 export const json = <T extends z.ZodType>(
   schema: T,
@@ -127,9 +127,9 @@ export const json = <T extends z.ZodType>(
   }, schema);
 
 /**
- * Treats '' and null as absent, because libraries send them. Also treats the text `null` as absent, because some
- * libraries send it for an empty list or object. A parameter that allows any text, such as a caption, keeps the text
- * `null`.
+ * Treats '' and null as absent, because libraries send them for missing parameters. Some libraries send the text `null`
+ * for an empty list or object, so this text also counts as absent. A parameter that allows any text, such as a caption,
+ * keeps the text `null`.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
   const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
@@ -140,8 +140,8 @@ export const optional = <T extends z.ZodType>(schema: T) => {
 };
 
 /**
- * Returns a schema for a list. As in the reference server, a value that is not a list counts as absent. A text that
- * starts with `[` must be a valid list.
+ * Returns a schema for a list that may be absent. As in the reference server of the Bot API, a value that is not a list
+ * counts as absent. But a text that starts with `[` must be a valid list.
  */
 const optionalList = <T extends z.ZodType>(items: T, error: string) =>
   z.preprocess((given) => {
@@ -180,7 +180,10 @@ export const retryPolicy = optional(
 
 const idMax = limits.id_max - 1;
 
-/** Gives each branch of the union this error, because zod reports only the error of the matching branch. */
+/**
+ * The error of an invalid chat id. Every branch of the schema's union needs it, because zod reports only the error of
+ * the matching branch.
+ */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
@@ -201,15 +204,15 @@ export const chatId = z
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
 /**
- * Accepts the id of the person in a direct chat. Calls with this parameter do not count against the rate limit of the
- * chat.
+ * Accepts the id of the person in a direct chat. A call with this parameter does not count against the rate limit of
+ * the chat.
  */
 export const privateChatId = z
   .preprocess(asNumber, z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat))
   .describe('Id of the person');
 
 const noMessage = { error: 'an integer' };
-/** Uses only one pipe. After a second pipe, zod would not report a missing parameter as required. */
+/** Uses only one `pipe` of zod. With two, zod would not report an absent parameter as required. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');

@@ -36,7 +36,7 @@ export const streamEvents = {
     .meta({ id: 'PinnedEvent', description: 'A message was pinned or unpinned.' }),
   chat_joined: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatJoinedEvent',
-    description: 'The caller created, opened or joined a chat, or was added to it.',
+    description: 'The caller created, opened or joined a chat, or somebody added the caller to a chat.',
   }),
   chat_left: z
     .strictObject({ chat_id: chatId })
@@ -48,7 +48,7 @@ export const streamEvents = {
   chat_settings: z.strictObject({ chat_id: chatId }).meta({
     id: 'ChatSettingsEvent',
     description:
-      'Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. The name or avatar of the other person, or of the caller’s bot in that chat, changed.',
+      'Read the chat again, because one of these changed: the caller’s settings for the chat (muted, pinned, archived; in any session), a block between the two people of the chat, or the name or avatar of the other person or of the caller’s bot in the chat.',
   }),
   scheduled_posts: z.strictObject({ chat_id: chatId }).meta({
     id: 'ScheduledPostsEvent',
@@ -103,7 +103,7 @@ export const streamEvents = {
 
 export const postStreamEvents = { ready, post_reactions: reactions };
 
-/** The events of a stream of updates. */
+/** The events of `streamUpdates`, which sends the updates of a bot. */
 export const updateEvents = {
   update,
   end: z
@@ -116,6 +116,6 @@ export const updateEvents = {
     .meta({
       id: 'StreamEndEvent',
       description:
-        'The stream has ended because of this error, which `getUpdates` would have returned. Do not reconnect after 401 or 409.',
+        'The stream has ended because of an error that `getUpdates` would also have returned. Do not reconnect after 401 or 409.',
     }),
 };

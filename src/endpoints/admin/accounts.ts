@@ -21,7 +21,7 @@ import { optional } from '../../wire/schema.js';
 export const searchAccounts = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/accounts',
-  summary: `Searches people and bots by parts of their usernames and names. An account whose id or username equals the query comes first. The others follow, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
+  summary: `Searches people and bots by parts of their usernames and names. The first result is the account whose id or username equals the query. All other matches come after it, newest first. One call reads up to ${storeLimits.search_accounts_rows_max} accounts, so a page can be empty although another page follows.`,
   params: z.object({
     query: searchQuery.describe(queryText('an account')),
     cursor: numberCursor,

@@ -10,7 +10,7 @@ export const listAdminCalls = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/audit',
   summary:
-    'Lists the calls that administrators made, newest first. Repeated reads are recorded once an hour.',
+    'Lists the calls that administrators made, newest first. If a call that only reads data is repeated within an hour, the calls share one entry.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: adminCallPage,
   handler: async ({ store }, { cursor: before = limits.id_max, limit = limits.page_size_default }) =>

@@ -30,7 +30,7 @@ const ofUser = (suspended: boolean) => ({
 export const suspendBot = defineAdminEndpoint({
   verb: 'POST',
   summary:
-    'Suspends a bot. The bot’s token and webhook stop working before this call returns. Updates for the bot are kept.',
+    'Suspends a bot. The bot’s token and webhook stop working before this call returns. New updates for the bot wait in its queue.',
   ...ofBot(true),
 });
 

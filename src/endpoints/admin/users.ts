@@ -43,7 +43,7 @@ export const createUserToken = defineAdminEndpoint({
 export const removeUserTokens = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Revokes all tokens of a person. The tokens stop working before this call returns.',
+  summary: 'Revokes all tokens of a person. The revoked tokens stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
   handler: ({ store }, p) => store.users.removeTokens(p.id),

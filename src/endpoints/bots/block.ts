@@ -9,7 +9,7 @@ const params = z.object({ username: z.string() });
 
 /**
  * Blocks or unblocks a bot. Does nothing if the person never started the bot, because such a bot cannot write to the
- * person.
+ * person anyway.
  */
 async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<void> {
   const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');

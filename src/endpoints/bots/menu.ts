@@ -23,7 +23,7 @@ export const openMenu = defineEndpoint({
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     if (bot.state !== undefined || !(await store.bots.mayWrite(bot.id, user.id))) fail('cant_write_to_bot');
     const button = await store.bots.menuButton(bot.id, user.id);
-    // The bot has changed the button since the person agreed to open this URL, so the call is refused.
+    // Refuses the call if the bot has changed the button since the person agreed to open this URL.
     if (button?.type !== 'web_app' || button.web_app.url !== p.url) return fail('button_not_found');
     const token = await store.bots.signingToken(bot.id);
     return { url: webAppLink(button.web_app.url, token, userProfile(user), store.time.nowSeconds()) };

@@ -64,7 +64,7 @@ const startPicture = endpointsOf(
   ['start_picture_size'],
 );
 
-// The list of endpoints is generated from exported constants, so each endpoint needs one.
+// The list of endpoints is generated from exported constants, so each endpoint needs its own constant.
 export const showAvatar: Endpoint = avatar[0];
 export const putAvatar: Endpoint = avatar[1];
 export const removeAvatar: Endpoint = avatar[2];

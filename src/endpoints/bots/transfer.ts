@@ -12,7 +12,7 @@ export const transferBot = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/transfer',
   summary:
-    'Transfers a bot to another person. The caller loses access, and the old token stops working. If TRANSFER_CONSENT is set, this happens only after the recipient accepts.',
+    'Transfers a bot to another person. The caller loses access, and the old token stops working. If TRANSFER_CONSENT is set, the transfer takes place only after the recipient accepts.',
   params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
   errors: [
     'bot_not_found',

@@ -11,7 +11,7 @@ const policyError = 'all, selected or owner';
 const listError = `a list of up to ${limits.writers_per_bot_max} usernames`;
 const usernames = json(
   z.array(usernameOfPerson, { error: listError }).max(limits.writers_per_bot_max, { error: listError }),
-  // One more than the number of usernames, because the list itself counts as a value.
+  // `valuesMax` counts the list itself as a value too.
   { valuesMax: limits.writers_per_bot_max + 1 },
 );
 

@@ -15,7 +15,7 @@ export const showAction = defineEndpoint({
   path: '/api/chats/{chat_id}/action',
   inRedis: true,
   summary:
-    'Shows others that the caller is typing, recording or uploading: the other members of a group, or the other person in a chat of two people. Repeat the call every few seconds. The call does nothing in other chats.',
+    'Shows others that the caller is typing, recording or uploading: the other members of a group, or the other person in a chat of two people. While the action lasts, repeat the call every few seconds. The call does nothing in other chats.',
   params: z.object({ chat_id: appChatId, action: chatAction }),
   uncounted: true,
   errors: [

@@ -37,7 +37,7 @@ export const getPublicChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/about',
   summary:
-    'Returns the public information about a channel, or about a group that has a username. Members get it for any group.',
+    'Returns the public information about a channel, or about a group that has a username. For a group without a username, only members get this information.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found'],
   result: publicChat,

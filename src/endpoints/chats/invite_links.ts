@@ -68,7 +68,7 @@ export const createInviteLink = defineEndpoint({
 export const revokeInviteLink = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{link_id}`,
-  summary: 'Revokes an invite link. After that, nobody can join by this link.',
+  summary: 'Revokes an invite link, so that nobody can join by it any more.',
   params: z.object({ chat_id: appChatId, link_id: integer().describe('`id` of the link') }),
   errors: [...refusals, 'invite_link_expired', 'too_many_invite_links'],
   handler: async ({ user, store }, p) => {

@@ -59,5 +59,5 @@ export const approveJoinRequest = defineDecisionEndpoint(
 
 export const declineJoinRequest = defineDecisionEndpoint(
   'decline',
-  'Declines a join request. The person may ask again.',
+  'Declines a join request. The declined person may ask to join again.',
 );

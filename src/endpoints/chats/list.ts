@@ -11,8 +11,8 @@ import { boolean, optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
 /**
- * `pin_` and the rank of the last chat, if the page ended with a pinned chat. Otherwise the time and the id of the last
- * chat.
+ * Format of a cursor. After a page that ended with a pinned chat: `pin_` and the rank of that chat. After any other
+ * page: the time and the id of the page's last chat.
  */
 const cursor = optional(text.regex(/^(pin_\d{1,9}|\d{1,12}_-?\d{1,14})$/, { error: cursorError }));
 
@@ -29,7 +29,10 @@ function isBehind({ date, chat, pin }: ListedChat, given: string): boolean {
   return pin === 0 && (date < at || (date === at && chat.id < id));
 }
 
-/** Returns the archived chats, or all other chats with the pinned ones first. `all` is sorted by activity. */
+/**
+ * With `archived`, returns the archived chats. Otherwise returns the other chats, pinned chats first. `all` contains
+ * all of these chats, sorted by activity.
+ */
 function chatsIn(all: readonly ActiveChat[], places: ChatPlaces, archived: boolean): ListedChat[] {
   return all
     .filter(({ chat, newest }) => isArchived(places, chat, newest) === archived)
@@ -41,7 +44,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Lists the caller’s chats, each with a preview of its last message. Pinned chats come first. The others are sorted by the time of their last message, newest first. For a chat without messages, the time when the caller joined counts. Archived chats are in a separate list.',
+    'Lists the caller’s chats, each with a preview of its last message. Pinned chats come first. All other chats are sorted by the time of their last message, newest first. A chat without messages is sorted by the time when the caller joined it. Archived chats are in a separate list.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     archived: optional(boolean).describe('True for the list of archived chats'),
@@ -69,7 +72,8 @@ export const listChats = defineEndpoint({
       Promise.all(
         some.map(async ({ chat, date }) => {
           const summary = await chatSummary(context, chat, user, settings, date);
-          // Hides empty chats of two people, so that a stranger is noticed only after sending a message.
+          // Hides a chat of two people until it has a message. A stranger can thus open a chat, but becomes visible
+          // only by writing.
           return summary?.type === 'person' && summary.last_message === undefined ? null : summary;
         }),
       ),

@@ -88,7 +88,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a person or bot to a group or channel, or changes a member’s rights. A person who does not allow the caller to add them gets an invitation instead.',
+    'Adds a person or bot to a group or channel, or changes a member’s rights. If a person does not allow the caller to add them, the call sends the person an invitation instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -113,8 +113,8 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // An absent status means `member`. Refuses rights without a status, which would turn an administrator into an
-    // ordinary member.
+    // An absent status means `member`. A call with rights but without a status is refused, because it would turn an
+    // administrator into an ordinary member.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {

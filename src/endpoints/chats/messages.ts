@@ -51,7 +51,7 @@ export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
   inRedis: true,
-  summary: 'Replaces the text of a message. With `caption`, replaces the caption instead.',
+  summary: 'Replaces the text of a message, or the caption if the call has `caption`.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,

@@ -38,8 +38,8 @@ export const openLink = defineEndpoint({
     const button =
       buttons.find(({ web_app, login_url }) => (web_app ?? login_url)?.url === p.url) ??
       fail('button_not_found');
-    // A forwarded message may name the original message's bot in `via`. Its keyboard still belongs to the bot that
-    // forwarded it.
+    // The bot that made the keyboard signs the link. For an inline message, this is the bot in `via`. For a forwarded
+    // message, this is the bot that forwarded the message, although `via` still names the original bot.
     const owner = flags & messageFlags.inline ? (origin.via?.id ?? sender) : sender;
     const token = await store.bots.signingToken(owner);
     const sign = button.web_app ? webAppLink : loginLink;

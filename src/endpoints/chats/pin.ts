@@ -10,7 +10,7 @@ export const pinMessage = defineEndpoint({
   verb: 'POST',
   path,
   inRedis: true,
-  summary: 'Pins a message and unpins the previously pinned one.',
+  summary: 'Pins a message, and unpins the message that was pinned before.',
   params: z.object({
     chat_id: appChatId,
     message_id: messageId,

@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { appChatId } from '../../wire/fields.js';
 import { messageId } from '../../wire/schema.js';
 
-/** Moves the caller's read position forward. Does nothing if it is already past the message. */
+/** Moves the caller's read position forward. Does nothing if the read position is already past the message. */
 export const readChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/read',

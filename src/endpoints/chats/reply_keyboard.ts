@@ -24,7 +24,7 @@ export const getReplyKeyboard = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/reply_keyboard',
   summary:
-    'Returns the newest message that changed the caller’s reply keyboard, which means that the message shows or removes a keyboard or forces a reply.',
+    'Returns the message with the caller’s current reply keyboard: the newest message that shows a keyboard, removes one or forces a reply.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: z

@@ -125,7 +125,7 @@ async function addPost(
   };
   return withMedia(context, take, async (taking) => {
     let file: MediaFile | undefined;
-    // If this request repeats one that was applied, the file is already stored.
+    // Stores the file only if no earlier attempt of this request was applied. Otherwise the file is already stored.
     await store.unlessApplied(async () => {
       await check();
       file = (await taking()).file;
@@ -162,7 +162,7 @@ export const changeScheduledPost = defineEndpoint({
   verb: 'PATCH',
   path: onePath,
   summary:
-    'Changes the text, caption or time of a scheduled post, but not its file. A post that could not be published is scheduled again.',
+    'Changes the text, caption or time of a scheduled post, but not its file. If publishing the post has failed, this call schedules the post again.',
   params: z.object({ ...one, text: postText.optional(), entities, publish_at: optional(publishAt) }),
   errors: [
     'chat_not_found',
@@ -236,7 +236,8 @@ export const publishScheduledPost = defineEndpoint({
     try {
       return viewOwn(store, chat, user, await publishClaimed(store, post));
     } catch (error) {
-      // After any other error, the post may already be published. The background task then completes the publication.
+      // Puts the post back only after an error that rules out a publication. After any other error, the background task
+      // finishes the publication, because the post may already be published.
       if (isFinal(error)) await store.scheduledPosts.putBack(post);
       throw error;
     }

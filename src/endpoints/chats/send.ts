@@ -57,8 +57,8 @@ type Kind = (typeof kinds)[number];
 const wordless: readonly Kind[] = ['video_note', 'location', 'contact'];
 
 /**
- * Returns the kind of content that the call sends, or undefined for a text. Throws `parameter_wrong` for several kinds,
- * for a caption that the kind cannot have, and for a text with a caption.
+ * Returns the kind of content that the call sends, or undefined for a text. Throws `parameter_wrong` if the call has
+ * several kinds of content, a text and a caption, or a text or caption that this kind of content does not allow.
  */
 function kindOf(p: Params, { uploads }: Context): Kind | undefined {
   if (p.text !== undefined && p.caption !== undefined)
@@ -129,7 +129,7 @@ export const postAlbum = defineEndpoint({
   path: '/api/chats/{chat_id}/albums',
   inRedis: true,
   summary:
-    'Sends an album of 2 to 10 items. The items are photos and videos, or only audio files, or only documents.',
+    'Sends an album of 2 to 10 items. An album contains photos and videos, or only audio files, or only documents.',
   params: z.object({ chat_id: appChatId, media: albumMedia, reply_to_message_id: replyTo }),
   errors: [...writingErrors, ...fileErrors, 'posting_not_allowed', 'album_mixed'],
   result: messageList,

@@ -4,7 +4,10 @@ import type { MediaFile } from '../../files/file_id.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import { text } from '../../wire/schema.js';
 
-/** Sends a file to a person. The path contains the `file_id`, so an unknown file is a 404 (behaviour §11). */
+/**
+ * Sends a file to a person. Answers 404 for an unknown `file_id`, because the `file_id` is part of the path (behaviour
+ * §11).
+ */
 export const downloadFile = defineEndpoint({
   verb: 'GET',
   path: '/api/files/{file_id}',

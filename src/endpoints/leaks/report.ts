@@ -20,7 +20,7 @@ function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
 export const reportLeaks = definePartnerEndpoint({
   verb: 'POST',
   path: leakReportPath,
-  summary: 'Blocks leaked tokens. The tokens stop working before this call returns.',
+  summary: 'Blocks leaked tokens. The blocked tokens stop working before this call returns.',
   params: z.object({}),
   given: leakedTokens,
   errors: ['not_found'],

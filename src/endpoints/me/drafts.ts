@@ -31,7 +31,7 @@ export const putPersonDraft = defineEndpoint({
   path,
   inRedis: true,
   summary:
-    'Stores the caller’s unsent text in a chat. The caller’s other windows get it too. Drafts that bots write are not affected.',
+    'Stores the caller’s unsent text in a chat, and sends the text to all windows of the caller. Drafts that bots write are not affected.',
   params: z.object({
     chat_id: appChatId,
     text: draftText.describe('Text of up to 4,096 characters; an empty text removes the draft'),

@@ -24,7 +24,7 @@ export const showPush = defineEndpoint({
 export const subscribePush = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Subscribes a browser to notifications. Notifications are sent while the caller has no window open. The request body is the JSON of a \`PushSubscription\`. A person can have ${limits.push_subscriptions_max} subscriptions. One more replaces the oldest.`,
+  summary: `Subscribes a browser to notifications. Notifications are sent while the caller has no window open. The request body is the JSON of a \`PushSubscription\`. A person can have ${limits.push_subscriptions_max} subscriptions. An additional subscription replaces the oldest subscription.`,
   params: z.object({
     endpoint: text.describe('HTTPS URL at the push service'),
     keys: z.object({ p256dh: text, auth: text }).describe('Keys of the browser, base64url'),

@@ -33,7 +33,7 @@ export const endOtherSessions = defineEndpoint({
   verb: 'DELETE',
   path,
   summary:
-    'Ends all sessions of the caller except the one that makes this call. They stop working before this call returns. Tokens that are not sessions stay valid.',
+    'Ends all sessions of the caller except the one that makes this call. The ended sessions stop working before this call returns. Tokens that are not sessions stay valid.',
   params: z.object({}),
   result: endedSessions,
   handler: async ({ user, store, request }) => ({

@@ -12,7 +12,7 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s name, language, who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`. Absent parameters change nothing.',
+    'Changes the caller’s name, language and privacy settings: who may add the caller to groups, and who may start a chat with the caller. Bots see the language as `language_code`. A setting whose parameter is absent does not change.',
   params: z.object({
     first_name: personName.optional(),
     last_name: lastName

@@ -7,7 +7,9 @@ import type { User } from '../../store/core/control.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { suggestions } from '../../wire/chat_results.js';
 
-/** Returns the bot or public chat with this username as a suggestion. Null if there is neither. */
+/**
+ * Returns the bot or public chat with this username as a suggestion. Null if no bot or public chat has this username.
+ */
 async function suggestionOf({ store, files, user }: EndpointContext<User>, username: string) {
   const bot = await store.bots.findByUsername(username);
   if (bot) {
@@ -31,7 +33,7 @@ export const listSuggestions = defineEndpoint({
   verb: 'GET',
   path: '/api/suggestions',
   summary:
-    'Lists the bots and public chats that the setting SUGGESTED_CHATS names, in that order. Each suggestion counts as one call for rate limits.',
+    'Lists the bots and public chats that the setting SUGGESTED_CHATS names, in the order of the setting. Each suggestion counts as one call for rate limits.',
   params: z.object({}),
   result: suggestions,
   handler: async (context) => {

@@ -41,7 +41,7 @@ export const unblockPerson = defineEndpoint({
 export const listBlocked = defineEndpoint({
   verb: 'GET',
   path: '/api/me/blocked_people',
-  summary: 'Lists the people whom the caller blocked, latest first.',
+  summary: 'Lists the people whom the caller blocked, most recently blocked first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: blockedPage,
   handler: async ({ user, store }, p) => {

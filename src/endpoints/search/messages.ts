@@ -23,8 +23,8 @@ const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}_\d{1,15}$/, { error: cu
 const cursorOf = ({ date, chat }: ActiveChat, before: number) => `${date}_${chat.id}_${before}`;
 
 /**
- * Returns a function that builds the views of found messages, without the messages that they reply to. Token
- * placeholders stay unchanged, as in other lists.
+ * Returns a function that builds the views of found messages, without the messages that they reply to. Placeholders for
+ * bot tokens stay in the texts, as in other lists.
  */
 function viewsFor(store: Store, user: User) {
   const viewers = new Map<number, Promise<Viewer>>();
@@ -57,8 +57,8 @@ export const searchChat = defineEndpoint({
 });
 
 /**
- * Returns the chats that are left to search, most recent activity first. In the first of them, the search continues
- * below the message id `before`.
+ * Returns the chats that must still be searched, most recent activity first. If `before` is not 0, the search in the
+ * first chat continues with message ids below `before`.
  */
 function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {
   if (cursor === undefined) return { left: order, before: 0 };
@@ -66,7 +66,7 @@ function chatsAfter(order: readonly ActiveChat[], cursor: string | undefined) {
   const behind = order.filter((each) => each.date < date || (each.date === date && each.chat.id < id));
   const first = before === 0 ? undefined : order.find(({ chat }) => chat.id === id);
   if (first === undefined) return { left: behind, before: 0 };
-  // The chat may have a newer message by now. Keeps the date from the cursor.
+  // Uses the date from the cursor for this chat, because the chat may have a newer message by now.
   return { left: [{ ...first, date }, ...behind.filter((each) => each !== first)], before };
 }
 

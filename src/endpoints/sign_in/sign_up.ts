@@ -21,7 +21,8 @@ export const signUp = defineOpenEndpoint({
     const takeBack = await store.fairUse?.signUp(address);
     const created = store.users.create(given, { agent: agentFamily(request.userAgent) });
     const { user, token } = await created.catch(async (error: unknown) => {
-      // After any other error, the account may have been created.
+      // If the username was taken, the attempt does not count, because no account was created. After any other error,
+      // the account may exist, so the attempt counts.
       if (error instanceof ApiError && error.kind === 'username_taken') await takeBack?.();
       throw error;
     });

@@ -79,7 +79,7 @@ export const openStream = defineEndpoint({
       unwatch?.();
     };
     const { write, close, isOver, drained } = openEvents(store.time, request, onRevoked, finish);
-    // Some events wait for a profile. A chain of promises keeps the events of a stream in order.
+    // Keeps the events in order, although some of them must wait until a profile is loaded.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(close);

@@ -8,7 +8,7 @@ import { botId } from '../../wire/fields.js';
 import { optional, routeName } from '../../wire/schema.js';
 import { ping } from '../../wire/webhook_results.js';
 
-/** Sends a test request to a webhook. The endpoint stores nothing, so it does not delay the person's other changes. */
+/** Sends a test request to a webhook. Stores nothing, so the person's other changes need not wait for this call. */
 export const pingWebhook = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/ping',

@@ -32,13 +32,13 @@ const updateId = optional(
 );
 
 /**
- * Delivers stored updates again. A webhook gets them with their old `update_id`, so that receivers can drop duplicates.
- * Polled updates get new ids, because offsets only grow.
+ * Delivers stored updates again. A webhook gets each update with its original `update_id`, so that the receiver can
+ * drop duplicates. A bot that polls gets them with new ids, because its offset has already passed the original ids.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again, each with its original update_id: either all dead letters, or the stored updates in a range of ids. Stored updates are dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries. One call delivers at most ${storeLimits.replay_max} updates.`,
+  summary: `Delivers updates again, each with its original update_id. The call can replay all dead letters, or a range of update ids. A range includes both dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries. One call delivers at most ${storeLimits.replay_max} updates.`,
   params: z.object({
     bot_id: botId,
     from_update_id: updateId.describe('Id of the first update of a range'),

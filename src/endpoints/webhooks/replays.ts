@@ -22,7 +22,7 @@ export const startReplay = defineEndpoint({
   verb: 'POST',
   path,
   summary:
-    'Starts a replay, which delivers the stored updates since a time or an update_id again, to the webhook or to one of its routes. Stored updates are pending updates, dead letters and the last successful deliveries. With the setting UPDATES_DAYS, all deliveries of that many days are stored. New updates are delivered before the updates of a replay. A bot can have one replay at a time.',
+    'Starts a replay. A replay delivers the stored updates since a given time or update_id again, to the webhook or to one of the webhook routes. Petrel stores the pending updates, the dead letters and the last successful deliveries of a bot. If UPDATES_DAYS is set, Petrel also stores all updates that were delivered in the last UPDATES_DAYS days. New updates are delivered before the updates of a replay. A bot can have one replay at a time.',
   params: z.object({
     bot_id: botId,
     from_update_id: optional(updateId).describe('Id of the first update'),
@@ -60,7 +60,7 @@ export const cancelReplay = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{replay_id}`,
   summary:
-    'Cancels a replay. The updates that it has not delivered yet are not delivered. Does nothing if the replay has already ended.',
+    'Cancels a replay, so that its remaining updates are not delivered. Does nothing if the replay has already ended.',
   params: z.object({
     bot_id: botId,
     replay_id: integer(answer('replay_not_found'))

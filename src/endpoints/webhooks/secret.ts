@@ -21,7 +21,7 @@ export const rotateSigningSecret = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/secret/rotate',
   summary:
-    'Replaces the secret that signs webhook deliveries. For 24 hours, deliveries are signed with both secrets.',
+    'Replaces the secret that signs webhook deliveries. For the next 24 hours, deliveries are signed with both the old and the new secret.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],

@@ -8,7 +8,7 @@ export const showWebhook = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook',
   summary:
-    'Returns the state of the bot’s webhook to the owner of the bot, as the method `getWebhookInfo` returns it to the bot.',
+    'Returns the webhook state of one of the caller’s bots, in the same form as the method `getWebhookInfo`.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: webhookInfo,
@@ -22,7 +22,7 @@ export const listWebhookRoutes = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/routes',
   summary:
-    'Returns the bot’s webhook routes to the owner of the bot, as the method `getWebhookRoutes` returns them to the bot.',
+    'Returns the webhook routes of one of the caller’s bots, in the same form as the method `getWebhookRoutes`.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: z.strictObject({ items: z.array(webhookRoute) }),

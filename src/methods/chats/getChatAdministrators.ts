@@ -7,7 +7,7 @@ import { viewMember } from '../../view/members.js';
 import { botChatMembers } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Lists the administrators of a chat. Includes the calling bot if it is one, but no other bots. */
+/** Lists the administrators of a chat. Includes the calling bot if it is an administrator, but no other bots. */
 export const getChatAdministrators = defineMethod({
   name: 'getChatAdministrators',
   effect: 'read',

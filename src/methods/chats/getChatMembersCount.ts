@@ -5,5 +5,5 @@ import { getChatMemberCount } from './getChatMemberCount.js';
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',
-  summary: 'Former name of getChatMemberCount. Some libraries still use it.',
+  summary: 'Former name of getChatMemberCount, which some libraries still use.',
 };

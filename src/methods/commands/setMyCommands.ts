@@ -8,7 +8,7 @@ import { json, text } from '../../wire/schema.js';
 export const setMyCommands = defineMethod({
   name: 'setMyCommands',
   effect: 'configure',
-  summary: `Sets the bot’s list of commands for one scope and language. A bot has up to ${limits.command_scopes_max} lists.`,
+  summary: `Sets the bot’s list of commands for one scope and language. A bot can have up to ${limits.command_scopes_max} such lists.`,
   params: z.object({
     commands: json(
       z.array(z.object({ command: text, description: text }), { error: 'an array of commands' }),

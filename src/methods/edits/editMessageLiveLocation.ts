@@ -23,7 +23,7 @@ const editOf = (p: z.output<z.ZodObject<typeof content>>) =>
 export const editMessageLiveLocation = defineMethod({
   name: 'editMessageLiveLocation',
   effect: 'grow',
-  summary: 'Moves a live location. Without `live_period`, its end time does not change.',
+  summary: 'Moves a live location. Without `live_period`, the end of the live location does not change.',
   params: z.object({ chat_id: chatId, message_id: messageId, ...content }),
   errors: [
     ...chatErrors,

@@ -10,7 +10,7 @@ import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 export const stopMessageLiveLocation = defineMethod({
   name: 'stopMessageLiveLocation',
   effect: 'grow',
-  summary: 'Ends a live location. The message then keeps showing the last position.',
+  summary: 'Ends a live location. The message keeps showing the last position.',
   params: z.object({ chat_id: chatId, message_id: messageId, reply_markup: replyMarkup }),
   errors: [
     ...chatErrors,

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
 
 /**
- * Does nothing. Elsewhere, a bot calls this method before it moves to another server, and the bot's instance then ends.
- * In Petrel every node serves every bot, so the token, the queue, polls and the webhook keep working (behaviour §4).
+ * Does nothing. In a hosted service, this method ends the bot's instance on one server before the bot moves to another
+ * server. In Petrel every node serves every bot, so the token, the queue, polls and the webhook keep working (behaviour
+ * §4).
  */
 export const close = defineMethod({
   name: 'close',

@@ -5,8 +5,8 @@ import { defineMethod } from '../../server/method.js';
 import { botDescription } from '../../wire/results.js';
 
 /**
- * Returns the description in the given language. If it is missing, returns the default description or '' (behaviour
- * §2).
+ * Returns the description in the given language. If the bot has none in this language, returns the default description
+ * or '' (behaviour §2).
  */
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',

@@ -5,8 +5,8 @@ import { defineMethod } from '../../server/method.js';
 import { botName } from '../../wire/results.js';
 
 /**
- * Returns the name in the given language from memory. If it is missing, returns the default name or the name given at
- * creation (interface §4.3).
+ * Returns the bot's name in the given language. If the bot has no name in this language, returns the default name or
+ * the name given at creation (interface §4.3).
  */
 export const getMyName = defineMethod({
   name: 'getMyName',

@@ -5,8 +5,8 @@ import { defineMethod } from '../../server/method.js';
 import { botShortDescription } from '../../wire/results.js';
 
 /**
- * Returns the short description in the given language. If it is missing, returns the default short description or ''
- * (behaviour §2).
+ * Returns the short description in the given language. If the bot has none in this language, returns the default short
+ * description or '' (behaviour §2).
  */
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',

@@ -7,7 +7,7 @@ import { defineMethod, type Method } from '../../server/method.js';
 import type { Decision } from '../../store/chats/invite_links.js';
 import { done } from '../../wire/results.js';
 
-/** Defines the method that approves join requests, or the one that declines them. */
+/** Defines the method `approveChatJoinRequest` or `declineChatJoinRequest`. */
 export const decisionMethod = ({
   name,
   summary,

@@ -8,7 +8,7 @@ export const revokeChatInviteLink = defineMethod({
   name: 'revokeChatInviteLink',
   effect: 'configure',
   summary:
-    'Revokes an invite link that the bot created. If it is the bot’s primary link, creates a new primary link.',
+    'Revokes an invite link that the bot created. If the revoked link is the bot’s primary link, creates a new primary link.',
   params: z.object({ chat_id: chatId, invite_link: linkParam }),
   errors: [...manageErrors, 'invite_link_empty', 'invite_link_expired', 'too_many_invite_links'],
   result: inviteLink,

@@ -8,7 +8,8 @@ import { boolean, optional } from '../../wire/schema.js';
 export const banChatMember = defineMethod({
   name: 'banChatMember',
   effect: 'configure',
-  summary: 'Removes a person or bot from a group or channel. They cannot join again until they are unbanned.',
+  summary:
+    'Removes a person or bot from a group or channel. A banned person or bot cannot join again until the ban ends.',
   params: z.object({
     ...memberParams,
     until_date: untilDate,

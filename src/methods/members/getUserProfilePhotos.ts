@@ -7,7 +7,7 @@ import { defineMethod } from '../../server/method.js';
 import { userProfilePhotos } from '../../wire/results.js';
 import { clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Returns the avatar of a bot or person. Each has at most one. */
+/** Returns the profile pictures of a bot or person. A bot or person has at most one picture. */
 export const getUserProfilePhotos = defineMethod({
   name: 'getUserProfilePhotos',
   effect: 'read',

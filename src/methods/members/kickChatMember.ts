@@ -5,5 +5,5 @@ import { banChatMember } from './banChatMember.js';
 export const kickChatMember: Method = {
   ...banChatMember,
   name: 'kickChatMember',
-  summary: 'Former name of banChatMember. Some libraries still use it.',
+  summary: 'Former name of banChatMember, which some libraries still use.',
 };

@@ -16,7 +16,7 @@ export const promoteChatMember = defineMethod({
   name: 'promoteChatMember',
   effect: 'configure',
   summary:
-    'Makes a member an administrator with the given rights. Without any rights, makes an administrator an ordinary member.',
+    'Makes a member an administrator with the given rights. If the call gives no rights, an administrator becomes an ordinary member.',
   params: z.object({
     ...memberParams,
     is_anonymous: optional(

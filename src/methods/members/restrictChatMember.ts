@@ -23,8 +23,8 @@ const formerParams = {
 };
 
 /**
- * Returns the permissions that older libraries send as separate parameters. If all of them are granted, polls are
- * permitted too, because such a call lifted a restriction before polls existed.
+ * Returns the permissions that older libraries send as separate parameters. These libraries cannot send a permission
+ * for polls. If a call grants all other permissions, it is meant to lift the restrictions, so polls are permitted too.
  */
 function formerPermissions(
   given: { readonly [name in keyof typeof formerParams]?: boolean | undefined },
@@ -68,8 +68,8 @@ export const restrictChatMember = defineMethod({
 });
 
 /**
- * A call that grants all of these permissions lifts all restrictions. It thus also restores the permissions that older
- * libraries do not send.
+ * The permissions that older libraries send. A call that grants all of them lifts all restrictions, and so also grants
+ * the permissions that older libraries do not send.
  */
 const liftable = new Set(
   permissionNames.filter((name) => name.startsWith('can_send_') || name === 'can_add_web_page_previews'),

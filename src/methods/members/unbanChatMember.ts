@@ -4,11 +4,13 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/** Ends a ban. Without `only_if_banned`, also removes a current member. They may return in both cases. */
+/**
+ * Ends a ban. Without `only_if_banned`, also removes a current member. In both cases, the person or bot may join again.
+ */
 export const unbanChatMember = defineMethod({
   name: 'unbanChatMember',
   effect: 'configure',
-  summary: 'Lets a banned person or bot join again. Does not add them to the chat.',
+  summary: 'Lets a banned person or bot join again, but does not add the person or bot to the chat.',
   params: z.object({
     ...memberParams,
     only_if_banned: optional(boolean).describe('If true, a member who is not banned stays in the chat'),

@@ -65,8 +65,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? {} : markupOf(p.reply_markup);
-    // Sends a batch of one message, because this call returns only the id. A single send would also store the message's
-    // record under the idempotency key for a day.
+    // Sends a batch of one message, because the call returns only the id. A single send would also keep the whole
+    // message for a day, in case the request is repeated.
     const make = async () => {
       const [found] = await readSources({ bot, store }, 'copy', p, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');

@@ -11,7 +11,7 @@ export const deleteMessages = defineMethod({
   name: 'deleteMessages',
   effect: 'change',
   summary:
-    'Deletes up to 100 messages. If the bot may not delete one of them, deletes none. Skips messages that do not exist.',
+    'Deletes up to 100 messages. If the bot may not delete one of the messages, deletes none of them. Skips messages that do not exist.',
   params: z.object({ chat_id: chatId, message_ids: messageIds }),
   errors: [...chatErrors, 'message_ids_empty', 'too_many_message_ids', 'message_cant_be_deleted'],
   handler: ({ bot, store }, p) =>

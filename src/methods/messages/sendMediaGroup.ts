@@ -10,7 +10,7 @@ export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',
   summary:
-    'Sends an album of 2 to 10 items. The items are photos and videos, or only audio files, or only documents.',
+    'Sends an album of 2 to 10 items. An album contains photos and videos, or only audio files, or only documents.',
   params: z.object({ ...sendingParams, media: albumMedia }),
   result: messageList,
   errors: [...mediaErrors, 'album_mixed'],

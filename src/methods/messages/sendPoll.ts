@@ -97,8 +97,8 @@ const params = z.object({
 type Params = z.infer<typeof params>;
 
 /**
- * Returns when the poll closes. `now` is the Unix time in seconds. Throws `parameter_wrong` if that is too early, too
- * late, or given by both parameters.
+ * Returns when the poll closes. `now` is the Unix time in seconds. Throws `parameter_wrong` if the poll would close too
+ * early or too late, or if both `open_period` and `close_date` are given.
  */
 function endOf(
   { open_period, close_date }: Params,

@@ -8,8 +8,8 @@ import { message } from '../../wire/results.js';
 import { optional } from '../../wire/schema.js';
 
 /**
- * Sends a sticker, which has no caption. The `file_id` of a sticker in a set contains its emoji and the name of the
- * set.
+ * Sends a sticker, which has no caption. If a sticker is in a set, its `file_id` contains the sticker's emoji and the
+ * name of the set.
  */
 export const sendSticker = defineMethod({
   name: 'sendSticker',

@@ -9,7 +9,7 @@ import { isDirect } from '../../store/core/keys.js';
 import { post } from '../../wire/post_results.js';
 import { boolean, chatId, optional, replyMarkup } from '../../wire/schema.js';
 
-/** Publishes a post in a channel. Works like a send, but returns a `Post` (behaviour §8). */
+/** Publishes a post in a channel. Does the same as the send methods, but returns a `Post` (behaviour §8). */
 export const createPost = defineMethod({
   name: 'createPost',
   effect: 'grow',
@@ -39,7 +39,7 @@ export const createPost = defineMethod({
       store.messages.send(chat, botSender(bot), async () => {
         const { what, content } = await make();
         return {
-          // A caption needs media.
+          // Refuses a caption without media, because a new post needs a text or media.
           content: what === 'caption' ? fail('text_empty') : content,
           markup,
           flags: p.disable_notification ? messageFlags.silent : 0,

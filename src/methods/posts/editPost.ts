@@ -52,7 +52,7 @@ export const editPost = defineMethod({
       ? await edit(async () => ({ what: 'markup' }))
       : await withPostContent(context, null, p, edit);
     state ??= await find().catch((error) => {
-      // The post was deleted after an earlier attempt of this call had edited it.
+      // If the post no longer exists, it was deleted after an earlier attempt of this call had edited it.
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
       return { post, chat: edited.chat, messageId: edited.id, version: 0, reactions: [], own: [] };
     });

@@ -49,7 +49,7 @@ export const createNewStickerSet = defineMethod({
       async check() {
         checkSetName(bot, name);
         await checkStickerUser(store, bot, user_id);
-        // An upload that several stickers use would be stored several times.
+        // Refuses a set in which two stickers use the same upload, because the upload would be stored twice.
         if (new Set(stickers.map(({ sticker }) => sticker)).size < stickers.length) fail('sticker_in_set');
         await store.stickerSets.checkNew(bot.id, name);
       },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { setErrors, setName } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Deletes one of this bot's sets. Messages with its stickers still show them. */
+/** Deletes one of this bot's sets. Messages still show the stickers that were sent from the set. */
 export const deleteStickerSet = defineMethod({
   name: 'deleteStickerSet',
   effect: 'configure',

@@ -3,7 +3,7 @@ import { setErrors, setName, viewStickerSet } from '../../actions/sticker_sets.j
 import { stickerSet } from '../../content/sticker.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Returns a set, whichever bot created it. */
+/** Returns a set of stickers. Any bot may read any set. */
 export const getStickerSet = defineMethod({
   name: 'getStickerSet',
   effect: 'read',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { emojiList, placeOfSticker, stickerId, stickerOfSetErrors } from '../../actions/sticker_sets.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Changes the emoji of a sticker. Messages sent afterwards show the first emoji. */
+/** Changes the emoji of a sticker. Messages that are sent later with this sticker show the first emoji. */
 export const setStickerEmojiList = defineMethod({
   name: 'setStickerEmojiList',
   effect: 'configure',

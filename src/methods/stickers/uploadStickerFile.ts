@@ -12,7 +12,7 @@ import { viewFileInfo } from '../../files/file_path.js';
 import { defineMethod } from '../../server/method.js';
 import { fileInfo } from '../../wire/results.js';
 
-/** Stores a file for later use in a set. Returns a File. The methods for sets accept its `file_id`. */
+/** Stores a file for later use in a set. Returns a File, whose `file_id` the methods for sets accept. */
 export const uploadStickerFile = defineMethod({
   name: 'uploadStickerFile',
   effect: 'grow',

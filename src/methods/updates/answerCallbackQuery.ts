@@ -5,7 +5,10 @@ import { isLongerThan } from '../../rules/text.js';
 import { defineMethod } from '../../server/method.js';
 import { boolean, clampedInteger, optional, text } from '../../wire/schema.js';
 
-/** Parses a URL that the person's client opens. It may have the schemes of URL buttons and the length of media URLs. */
+/**
+ * Parses a URL that the person's client opens. Allows the same schemes as URL buttons and the same length as media
+ * URLs.
+ */
 const followed = z
   .string({ error: 'a string' })
   .max(limits.media_url_length_max, {
@@ -17,7 +20,7 @@ const followed = z
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
   effect: 'change',
-  summary: 'Answers a callback query. A person causes one by pressing an inline button.',
+  summary: 'Answers a callback query, which a person causes by pressing an inline button.',
   params: z.object({
     callback_query_id: text,
     text: optional(text).describe(

@@ -4,8 +4,8 @@ import { defineMethod } from '../../server/method.js';
 import { integer, optional } from '../../wire/schema.js';
 
 /**
- * Confirms updates that the bot got from `streamUpdates` (behaviour §9). Works like the `offset` of `getUpdates`: the
- * call counts against the bot's polling limit and changes only the queue.
+ * Confirms updates that the bot got from `streamUpdates` (behaviour §9). Like the `offset` of `getUpdates`, the call
+ * changes only the queue, and it counts against the bot's limit for polls.
  */
 export const confirmUpdates = defineMethod({
   name: 'confirmUpdates',
@@ -13,7 +13,7 @@ export const confirmUpdates = defineMethod({
   polls: true,
   consumes: true,
   summary:
-    'Confirms updates that the bot got from `streamUpdates`, up to the last one that the bot has processed.',
+    'Confirms updates that the bot got from `streamUpdates`, up to the last update that the bot has processed.',
   params: z.object({
     offset: integer().describe('Id of the last processed update, plus one'),
     consumer: optional(consumerName).describe('Consumer of the stream that sent the updates'),

@@ -9,7 +9,7 @@ export const deleteWebhookRoute = defineMethod({
   effect: 'configure',
   inAnswers: false,
   summary:
-    'Deletes a webhook route. The route’s pending updates then go to the webhook or, without one, to polls. They can also be dropped.',
+    'Deletes a webhook route. The route’s pending updates then go to the webhook, or to polls if the bot has no webhook. With `drop_pending_updates`, Petrel drops the route’s pending updates.',
   params: z.object({ name: routeName, drop_pending_updates: optional(boolean) }),
   errors: ['route_name_invalid'],
   result: done,

@@ -18,7 +18,7 @@ export const getUpdates = defineMethod({
   polls: true,
   consumes: true,
   summary:
-    'Returns pending updates, and confirms those before `offset`. With `timeout`, waits until there is an update.',
+    'Returns pending updates, and confirms all updates with ids below `offset`. With `timeout`, waits until there is an update.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)),
@@ -41,7 +41,7 @@ export const getUpdates = defineMethod({
       consumer: consumerOf(p),
       onGone,
     });
-    // The bot may have been renamed while the poll waited.
+    // Loads the bot again, because it may have been renamed while the poll waited.
     const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;

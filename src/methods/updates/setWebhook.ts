@@ -11,7 +11,7 @@ export const setWebhook = defineMethod({
   name: 'setWebhook',
   effect: 'configure',
   inAnswers: false,
-  summary: 'Sets a webhook. Updates are then pushed to its URL, and `getUpdates` fails.',
+  summary: 'Sets a webhook. Updates are then pushed to the URL of the webhook, and `getUpdates` fails.',
   params: z.object({
     url: optional(text).describe(
       'HTTPS URL, `https://` is added when the scheme is missing. An empty or missing URL deletes the webhook',

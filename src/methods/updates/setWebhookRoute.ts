@@ -42,7 +42,7 @@ const commands = json(
   z.array(command, badCommands).min(1, badCommands).max(limits.route_commands_max, badCommands),
 );
 
-/** Removes leading slashes and duplicates. */
+/** Removes the leading slashes of commands, and duplicate commands. */
 const namesOf = (commands: readonly string[]): string[] => [
   ...new Set(commands.map((command) => command.replace(/^\//, ''))),
 ];
@@ -52,7 +52,10 @@ const within = (max: number, kind: 'route_percent_invalid' | 'route_position_inv
   return integer(answer(kind)).pipe(z.number().min(1, bad).max(max, bad));
 };
 
-/** Converts chat ids to sorted texts, which the keys require. A positive id is the direct chat with that person. */
+/**
+ * Returns the sorted names of chats in the store. A positive id is the id of a person, and means the bot's direct chat
+ * with this person.
+ */
 const textsOf = (bot: number, ids: readonly number[]): string[] =>
   [...new Set(ids.map((id) => chatText(id > 0 ? directChat(bot, id) : sharedChat(id))))].sort();
 
@@ -61,7 +64,7 @@ export const setWebhookRoute = defineMethod({
   name: 'setWebhookRoute',
   effect: 'configure',
   inAnswers: false,
-  summary: `Sets a webhook route. A bot has an ordered list of up to ${limits.routes_max} routes. An update goes to the first route that matches it. If no route matches, it goes to the webhook or, without one, to polls.`,
+  summary: `Sets a webhook route. A bot has an ordered list of up to ${limits.routes_max} routes. An update goes to the first route that matches the update. If no route matches an update, the update goes to the webhook, or to polls if the bot has no webhook.`,
   params: z.object({
     name: routeName,
     url: text.describe('HTTPS URL, `https://` is added when the scheme is missing'),

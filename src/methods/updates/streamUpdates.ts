@@ -12,12 +12,12 @@ import { viewUpdate } from '../../view/updates.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 import { updateEvents } from '../../wire/stream_results.js';
 
-/** Returns the update id in `Last-Event-ID`, or 0 if it is not the id of an update. */
+/** Returns the update id in the header `Last-Event-ID`, or 0 if the header contains no update id. */
 const lastSeenIn = (header: string): number => (/^[0-9]{1,15}$/.test(header) ? Number(header) : 0);
 
 /**
- * Streams updates as server-sent events, like a poll that does not end (behaviour §9). An error before the stream starts
- * is sent as an ordinary error answer. A later error is sent as the last event of the stream.
+ * Streams updates as server-sent events, like a poll that does not end (behaviour §9). An error before the stream
+ * starts is sent as an ordinary error answer. A later error is sent as the last event of the stream.
  */
 export const streamUpdates = defineMethod({
   name: 'streamUpdates',
@@ -25,7 +25,7 @@ export const streamUpdates = defineMethod({
   polls: true,
   consumes: true,
   summary:
-    'Streams new updates as server-sent events. Call `confirmUpdates` to confirm them. With `Last-Event-ID`, continues after that update.',
+    'Streams new updates as server-sent events. To confirm updates, call `confirmUpdates`. With `Last-Event-ID`, the stream continues after the update with this id.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)).describe(

@@ -246,7 +246,7 @@ export type MessageDraft = {
   entities?: Array<MessageEntity>;
 };
 
-/** The person, bot or public chat with this username. */
+/** A person, a bot or a public chat, found by its username. */
 export type Named = {
   type: "user" | "bot" | "group" | "channel";
   id: number;
@@ -990,7 +990,7 @@ export type PinnedEvent = {
   notify: boolean;
 };
 
-/** The caller created, opened or joined a chat, or was added to it. */
+/** The caller created, opened or joined a chat, or somebody added the caller to a chat. */
 export type ChatJoinedEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1009,7 +1009,7 @@ export type ChatReadEvent = {
   message_id: number;
 };
 
-/** Something about a chat changed. Read the chat again. There are three causes. The caller muted, pinned or archived the chat, or undid this, in any session. In a chat of two people, one of them blocked or unblocked the other. The name or avatar of the other person, or of the caller’s bot in that chat, changed. */
+/** Read the chat again, because one of these changed: the caller’s settings for the chat (muted, pinned, archived; in any session), a block between the two people of the chat, or the name or avatar of the other person or of the caller’s bot in the chat. */
 export type ChatSettingsEvent = {
   /** Id of the chat */
   chat_id: number;
@@ -1047,7 +1047,7 @@ export type ChatActionEvent = {
   action: string;
 };
 
-/** A bot has changed the draft of the message that it is writing. */
+/** A bot has changed the text of a message that it is still writing. */
 export type MessageDraftEvent = {
   chat_id: number;
   /** Id of the bot */
@@ -1400,7 +1400,7 @@ export type Poll = {
   chosen_option_ids?: Array<number>;
 };
 
-/** Options of a message’s link preview. An option that is off is absent. */
+/** Options of a message’s link preview. An option that is not set is absent. */
 export type LinkPreviewOptions = {
   is_disabled?: true;
   /** Page to show instead of the first link */
@@ -1434,7 +1434,7 @@ export type InlineKeyboard = {
   }>>;
 };
 
-/** A keyboard below the message input, the removal of one, or a request for a reply. */
+/** A keyboard below the message input, a command to remove it, or a request for a reply. */
 export type ReplyKeyboard = {
   keyboard?: Array<Array<{
     text: string;
@@ -1451,7 +1451,7 @@ export type ReplyKeyboard = {
   selective?: true;
 };
 
-/** Where a forwarded message came from. */
+/** The original sender or channel of a forwarded message. */
 export type ForwardOrigin = {
   type: "user";
   sender_user: User;
@@ -1465,7 +1465,7 @@ export type ForwardOrigin = {
   date: number;
 };
 
-/** The id of a new message. */
+/** The id of a message. */
 export type MessageReference = {
   message_id: number;
 };
@@ -1485,7 +1485,7 @@ export type InlineMode = {
   feedback: boolean;
 };
 
-/** A result of an inline query, and the file that this result sends. */
+/** A result of an inline query, with the file that is sent if a person chooses the result. */
 export type InlineResult = {
   id: string;
   /** article, photo, gif, mpeg4_gif, video, audio, voice, document, location, … */
@@ -1513,7 +1513,7 @@ export type InlineResult = {
   poll?: Poll;
 };
 
-/** The reactions with one emoji on a post. */
+/** All reactions to a post that use the same emoji. */
 export type Reaction = {
   emoji: string;
   count: number;
@@ -1522,7 +1522,7 @@ export type Reaction = {
   user_ids_truncated?: true;
 };
 
-/** The title and description of a page. The page itself provides them, and they may be false. */
+/** The title and description of a page. They come from the page itself, so they may be false. */
 export type LinkPreview = {
   /** The link, as a URL with `https:` and without a fragment */
   url: string;
@@ -1651,7 +1651,7 @@ export type PollOption = {
   voter_count: number;
 };
 
-/** A formatted range of an explanation. Never a `text_mention`. */
+/** A formatted range of the explanation of a quiz. Its type is never `text_mention`. */
 export type PollEntity = {
   type: string;
   /** UTF-16 code units */
