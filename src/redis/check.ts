@@ -25,7 +25,7 @@ export interface RedisCheck {
 }
 
 export class RedisCheckError extends Error {
-  /** True if the cause may be temporary, because Redis did not answer properly. */
+  /** True if Redis did not answer properly. A later attempt may then succeed. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -86,7 +86,7 @@ async function checkCluster(time: Time, seeds: readonly string[], timeout_ms: nu
   };
 }
 
-/** Asks for a cluster's masters. Throws if the cluster does not serve every slot. */
+/** Loads the list of a cluster's masters. Throws if the cluster does not serve every slot. */
 async function mastersFrom(time: Time, seed: string, timeout_ms: number): Promise<string[]> {
   return connected(time, seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>
@@ -134,8 +134,8 @@ async function connected<T>(
   const late = time.after(timeout_ms, () => redis.disconnect());
   try {
     await redis.connect().catch((error: Error) => {
-      // If the server did not answer, reports that its port may not use TLS. A server without TLS takes the handshake
-      // for an incomplete command, and does not answer.
+      // If the server did not answer, reports that its port may not use TLS. A server without TLS waits for more data,
+      // because it takes the TLS handshake for an incomplete command.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -175,7 +175,8 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // A cluster may answer that another server owns the channel. This error also proves that the command exists.
+    // Ignores the answer that another server of the cluster owns the channel, because this answer also proves that the
+    // server has sharded pub/sub.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];
@@ -186,7 +187,8 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
   if ((coverage as string[])[1] === 'yes') {
     warnings.push('one failed master stops the whole Redis Cluster (set cluster-require-full-coverage no)');
   }
-  // Checks this setting only under Sentinels, because an isolated master of a cluster stops accepting writes by itself.
+  // Checks `min-replicas-to-write` only under Sentinels. In a cluster, an isolated master stops accepting writes by
+  // itself.
   const replicas =
     typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
   if ((replicas as string[])[1] === '0') {

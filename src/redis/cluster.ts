@@ -40,12 +40,12 @@ interface View {
 
 const refreshMs = 1_000;
 const refreshPauseMs = 50;
-/** How long a refresh waits for a server's map. Answers after this time are ignored. */
+/** How long a refresh waits for the slot map from a server. Answers after this time are ignored. */
 const viewMsMax = 1_000;
 /** How long to stay connected to a server that no longer has slots. Calls to it may still be in flight. */
 const unownedMsMax = 10_000;
 
-/** Returns the map of the cluster as one server reports it. Throws the errors of the connection and of Redis. */
+/** Returns the cluster's slot map as one server reports it. Throws the errors of the connection and of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -128,8 +128,8 @@ export class RedisCluster implements RedisServers, SlotMap {
     if (redirection === null) return null;
     const asking = redirection.kind === 'ASK';
     if (!asking) {
-      // Reads the run id again, because the server may have become a replica in the meantime and may now have another
-      // replication history.
+      // Reads the redirecting server's run id again, because the server may have become a replica and may now have
+      // another replication history.
       void from.reread();
       this.learn(refusal, from.url);
     }
@@ -155,7 +155,10 @@ export class RedisCluster implements RedisServers, SlotMap {
     return this.#options.slots.map((slot) => this.#owners[slot] ?? null);
   }
 
-  /** Connects with the credentials of the first seed, because servers list each other without credentials. */
+  /**
+   * Connects with the credentials of the first seed, because the addresses that a cluster reports contain no
+   * credentials.
+   */
   #connectionTo(url: string): RedisConnection {
     const known = this.#connections.get(url);
     if (known) return known;
@@ -173,7 +176,7 @@ export class RedisCluster implements RedisServers, SlotMap {
       admit: admit && ((self) => admit(self, firstPartitionOf(self))),
       onChange: () => {
         this.#waiting.wake();
-        // Refreshes the map, because another server may have replaced the disconnected server.
+        // Refreshes the slot map, because another server may have replaced the disconnected server.
         if (this.#connections.get(url)?.reachable() === false) this.#refreshSoon();
       },
     });

@@ -15,8 +15,8 @@ export interface RedisServers {
   at(partition: number): RedisConnection | null;
   nodes(): readonly RedisConnection[];
   /**
-   * If `refusal` says that the keys are on another server, returns that server. Such a call did not run. Returns null
-   * for any other error.
+   * If the error reply `refusal` says that another server has the keys, returns that server. The refused call did not
+   * run. Returns null for any other error.
    */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
   /**
@@ -29,8 +29,8 @@ export interface RedisServers {
 }
 
 /**
- * The server to call instead. If `asking` is true, only this call goes to that server, because the slot is being
- * migrated.
+ * The server to which the call is redirected. If `asking` is true, the slot is still being migrated, and only this call
+ * goes to that server.
  */
 export interface Redirected {
   readonly to: RedisConnection;
@@ -70,7 +70,7 @@ export class RedisConnection implements RedisServers {
   readonly #time: Time;
   readonly #waiting: ReturnType<typeof createWaiting>;
   #runId: string | null = null;
-  /** The run id that `admit` accepted on this connection, and the check in progress, if any. */
+  /** The run id that `admit` accepted on this connection, and the call of `admit` that is still running, if any. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
   #closes = 0;
@@ -221,7 +221,7 @@ export class RedisConnection implements RedisServers {
   async #readClock(): Promise<void> {
     const sent = this.#time.monotonic();
     this.#clockReadAt = sent;
-    // Ignores a failed reading, because the clock is read again soon.
+    // Ignores the error if the clock cannot be read, because the clock is read again soon.
     const time = (await this.client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !this.#time.follow(time, sent, this.#time.monotonic()))
       this.#clockReadAt = this.#time.monotonic() - limits.clock_read_ms + limits.clock_reread_ms;
@@ -243,8 +243,8 @@ export class RedisConnection implements RedisServers {
   #setSilent(value: boolean): void {
     if (this.#silent === value) return;
     this.#silent = value;
-    // Keeps the commands in the queue, so that late replies are still matched to the right commands. The callers get an
-    // error that says that the outcome is unknown.
+    // Rejects the pending calls, with an error that says that their outcome is unknown. Their commands stay in the
+    // client's queue, so that a late reply is not taken for the reply to a newer command.
     if (value) {
       for (const { command } of this.client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));

@@ -29,7 +29,7 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
  */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);
-  // Passes the password in the environment, because other users of the machine can see the arguments.
+  // Passes the password in an environment variable, because other users of the machine can see command-line arguments.
   const auth = password === '' ? {} : { REDISCLI_AUTH: password };
   const child = spawn('redis-cli', [...args, '--rdb', file], {
     env: { PATH: path, ...auth },

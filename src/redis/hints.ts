@@ -45,8 +45,8 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
   typeof servers !== 'string' && !('sentinels' in servers);
 
 /**
- * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel either is
- * subscribed on the master of its slot, or waits for a subscription.
+ * Manages the subscriptions to channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An
+ * open channel is either subscribed on the master of its slot, or waiting to be subscribed.
  */
 export class RedisHints {
   readonly #map: SlotMap;
@@ -151,8 +151,8 @@ export class RedisHints {
     const client = openClient(this.#server ?? url, {
       connectionName: `petrel-${this.#name}-hints`,
       protocol: 2,
-      // Turns off the automatic renewal of subscriptions. This module renews subscriptions itself, because their slots
-      // may have moved before a reconnect.
+      // Turns off the client's automatic renewal of subscriptions. After a reconnect, a channel's slot may be on
+      // another server, so this module subscribes again itself.
       autoResubscribe: false,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,

@@ -1,13 +1,17 @@
-/** Sets the limits of Redis: memory, waits and the work of one script. */
+/** Sets the limits for the use of Redis: memory, waiting times and the work of one script. */
 export const redisLimits = {
   clock_read_ms: 60_000,
   clock_reread_ms: 1_000,
-  /** How many entries of a long list one script handles. Redis serves no other client while a script runs. */
+  /**
+   * How many entries of a long list one script handles. The number is limited, because Redis serves no other client
+   * while a script runs.
+   */
   script_entries_max: 500,
   /** The maximum total size of the arguments of all calls in one combined run, in bytes. */
   combined_calls_bytes_max: 64 * 1024,
   /**
-   * How long a process remembers the shared key of a request with an unknown outcome. Redis keeps the key equally long.
+   * How long a process remembers the request id of a call with an unknown outcome. Redis keeps the script's answer for
+   * the same time.
    */
   unsettled_request_ms: 60_000,
   unsettled_requests_max: 10_000,
@@ -27,7 +31,10 @@ export const redisLimits = {
    * revocations, acknowledgements and deliveries.
    */
   redis_full_percent: 85,
-  /** If a full Redis uses less than this percentage of its memory, Petrel sends all writes again. */
+  /**
+   * A full Redis counts as full until it uses less than this percentage of its memory. Petrel then sends all writes
+   * again.
+   */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**

@@ -15,8 +15,8 @@ export type MemoryWatch = ReturnType<typeof createMemoryWatch>;
 export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
   /**
-   * The setting REDIS_MEMORY_MAX: how many bytes a server without the setting `maxmemory` may use. If absent, such a
-   * server has no limit.
+   * The setting REDIS_MEMORY_MAX: how many bytes a server without the setting `maxmemory` may use. If REDIS_MEMORY_MAX
+   * is absent, such a server has no limit.
    */
   readonly bytesMax?: number | undefined;
   readonly onChange?: (full: boolean, server: RedisConnection) => void;

@@ -27,7 +27,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, time: Tim
       if (pause) pause.refused++;
     },
     ran(partition: number) {
-      // Returns early in the usual case: no pause is being measured.
+      // Skips the lookup if no pause is being measured, which is the usual case.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

@@ -1,6 +1,6 @@
 /**
  * Parses RESP2 replies with redis-parser. The decoder of ioredis is four to seven times slower, because its private
- * fields compile to weak maps. It is still used for other protocols.
+ * fields compile to weak maps. Other protocols still use the decoder of ioredis.
  */
 import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
@@ -12,7 +12,10 @@ type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** The first reply shows the protocol, because a RESP3 connection starts with a map and a RESP2 connection does not. */
+/**
+ * The first reply shows which protocol a connection uses: a RESP3 connection starts with a map, and a RESP2 connection
+ * does not.
+ */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 

@@ -75,8 +75,8 @@ function optionsOf(server: Watched): ClientOptions {
 }
 
 /**
- * Creates a client of one server. With Sentinels, the client asks them for the master at each reconnect, and verifies
- * that this server is a master.
+ * Creates a client for one server. With Sentinels, the client asks the Sentinels for the master at each reconnect, and
+ * checks that the server that they name is a master.
  */
 export function openClient(server: RedisServer, options: ClientOptions): Redis {
   return typeof server === 'string'

@@ -29,7 +29,7 @@ export function parseAddress(text: string): PostgresAddress | null {
   return { urls, pooled: pooler !== null, named: pooler !== 'unnamed' };
 }
 
-/** Parses a URL that the settings have already validated. Throws if the URL is invalid nevertheless. */
+/** Parses a URL from the settings, which have already been validated. Throws if the URL is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
   // Omits the URL from the message, because the URL contains a password.

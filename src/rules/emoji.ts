@@ -4,13 +4,16 @@ import { fail } from '../errors.js';
 // RegExp properties of strings need the flag v, which is not allowed in a literal at this code's language level.
 // biome-ignore lint/complexity/useRegexLiterals: the flag v is newer than the language level of this code
 const oneEmoji = new RegExp('^\\p{RGI_Emoji}$', 'v');
-/** Matches characters that are shown as text unless U+FE0F follows. Their fully qualified form includes U+FE0F. */
+/**
+ * Matches characters that are shown as text unless U+FE0F follows them. A fully qualified emoji therefore has U+FE0F
+ * after such a character.
+ */
 const textByDefault = /^\p{Emoji}$/u;
 const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** The maximum length of an emoji in code units, with its selectors. */
+/** The maximum length of an emoji in UTF-16 code units, including its variation selectors. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,7 +28,7 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Contains emoji that were found valid, without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
+/** A cache of valid emoji, without U+FE0F. The cache cannot have more entries than Unicode has emoji. */
 const recommended = new Set<string>();
 
 /** Returns an emoji in its stored form, without U+FE0F. Returns null if the text is not exactly one emoji. */

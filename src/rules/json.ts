@@ -75,8 +75,8 @@ export function parseJson(text: string): unknown {
   } catch {
     return fail('bad_json');
   }
-  // Checks texts only if the source contains an escape. The source is already valid, so only an escape can add U+0000
-  // or half a surrogate pair.
+  // Checks strings only if the JSON source contains an escape. The source itself is valid, so only an escape can add
+  // U+0000 or half a surrogate pair.
   if (text.includes('\\u') || opensMoreThan(text, json_depth_max)) checkValue(value, 1);
   return value;
 }

@@ -3,7 +3,10 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** A button as bots send it. If the button has several actions, the first action in the order of `actionOf` counts. */
+/**
+ * A button as bots send it. If the button has several actions, only the first action in the order of `actionOf` is
+ * used.
+ */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -91,8 +94,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
 }
 
 /**
- * The kinds of data that a reply button may request from the person. The application never shares such data and tells
- * the person so.
+ * The kinds of data that a reply button may request from the person. The application never shares such data, and tells
+ * the person that it does not.
  */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
@@ -101,7 +104,10 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** Shows a keyboard below the composer, removes it, or asks the person to reply. */
+/**
+ * A reply keyboard as bots send it. It shows buttons below the composer, removes the buttons, or asks the person to
+ * reply.
+ */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;

@@ -8,8 +8,8 @@ export const ruleLimits = {
   caption_length_max: 1024,
   markup_length_max: 256 * 1024,
   /**
-   * How many markup characters, escapes, tags and references one text may have. A text of 4,096 escaped characters has
-   * 4,096 escapes.
+   * The maximum number of markup characters, escapes, tags and references in one text. It must be at least 4,096,
+   * because a text of 4,096 characters may escape every character.
    */
   markup_marks_max: 5_000,
   callback_data_bytes_max: 64,
@@ -54,7 +54,7 @@ export const ruleLimits = {
   command_name_length_max: 32,
   command_description_length_max: 256,
   user_token_name_length_max: 64,
-  /** Bot ids have at most 13 digits. The queue ids of webhook routes depend on this. */
+  /** The maximum number of digits of a bot id. The ids of webhook routes' queues depend on this number. */
   bot_id_length_max: 13,
   routes_max: 10,
   /** Route slots are not reused immediately, because the queue of a deleted route may still have updates. */
@@ -74,12 +74,15 @@ export const ruleLimits = {
   retry_age_s_max: 86_400,
   page_size_max: 100,
   page_size_default: 50,
-  /** The maximum size of one page's items as JSON, without the envelope. */
+  /** The maximum size of a list page's items as JSON, without the envelope of the answer. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
   search_query_bytes_max: 256,
   search_words_max: 8,
-  /** How many values one nested parameter may have. Refusing a wrong value takes a schema 2 µs. */
+  /**
+   * How many values one nested parameter may have. The limit is needed because a schema takes 2 µs to refuse each wrong
+   * value.
+   */
   json_values_max: 2_000,
   list_values_max: 10_000,
   /** How many values one JSON text, for instance a whole body, may have. */
@@ -92,11 +95,11 @@ export const ruleLimits = {
   vcard_length_max: 2_048,
   live_period_s_min: 60,
   live_period_s_max: 86_400,
-  /** The period of a live location that stays live until the bot stops it. */
+  /** The value of `live_period` for a live location that stays live until the bot stops it. */
   live_period_s_forever: 0x7fff_ffff,
   /**
-   * How far an edit may move the end of a live location: at most this long after the previous end, and at most
-   * `live_remaining_s_max` after the edit.
+   * How far an edit may postpone the end of a live location. The new end is at most `live_extension_s_max` after the
+   * previous end, and at most `live_remaining_s_max` after the edit.
    */
   live_extension_s_max: 86_400,
   live_remaining_s_max: 90 * 86_400,
@@ -122,19 +125,19 @@ export const ruleLimits = {
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,
   /**
-   * How many of a bot's latest failures an administrator's call reads. The call returns at most `delivery_outcomes_max`
-   * different outcomes.
+   * How many of a bot's latest delivery failures one call by an administrator reads. The call returns at most
+   * `delivery_outcomes_max` different outcomes.
    */
   delivery_failures_looked_at_max: 1_000,
   delivery_outcomes_max: 50,
   delivery_answer_kept_bytes: 1_024,
-  /** How many bytes of the answer to a ping are shown to the webhook's owner. */
+  /** How many bytes of the receiver's answer to a ping are shown to the webhook's owner. */
   ping_answer_shown_bytes: 2_048,
   /** How long a stopping server waits for requests in flight. */
   shutdown_ms_max: 10_000,
   /**
-   * How long the roles of a process may take to stop after the time DRAIN_MS. Contains the wait for requests in flight,
-   * 2 s for connections, and 10 s for a slow Redis or machine.
+   * How long the roles of a process may take to stop after DRAIN_MS has passed: 10 s for requests in flight, 2 s for
+   * connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
   /** How long a process may take to close its connections and remove its records after its roles have stopped. */

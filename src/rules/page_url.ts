@@ -4,7 +4,7 @@ import { maskTokens } from './token.js';
 
 interface Marked {
   readonly type: string;
-  /** The offset in UTF-16 code units, like `length`. */
+  /** The offset of the entity in the text. `offset` and `length` are in UTF-16 code units. */
   readonly offset: number;
   readonly length: number;
   readonly [key: string]: unknown;

@@ -22,7 +22,7 @@ const defaults = {
 } as const;
 
 export type PermissionName = keyof typeof defaults;
-/** The former single permission for all kinds of files. Older libraries still send it. */
+/** An old permission for all kinds of files. Older libraries still send it. */
 export const formerMedia = 'can_send_media_messages';
 export type Permissions = Readonly<Partial<Record<PermissionName | typeof formerMedia, boolean>>>;
 export const permissionNames = Object.keys(defaults) as readonly PermissionName[];
@@ -37,7 +37,7 @@ const media = [
 ] as const;
 
 /**
- * Returns all permissions, with absent ones set to false. If `independent` is false, the rules of the Bot API apply:
+ * Returns all permissions. Absent permissions become false. If `independent` is false, the rules of the Bot API apply:
  * the permission to send polls includes texts, and the permission to send stickers or previews includes texts and
  * files.
  */
@@ -67,8 +67,8 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Returns whether a member has a permission. The creator has all permissions. An administrator has it only if they have
- * the right of the same name. `differing` contains the chat's permissions.
+ * Returns whether a member has a permission. The creator has all permissions. An administrator has the permission only
+ * with the right of the same name. `differing` contains the chat's permissions that differ from the defaults.
  */
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },

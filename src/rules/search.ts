@@ -1,7 +1,7 @@
 /** Searches for words in texts, ignoring case, and builds the patterns with which Postgres preselects texts. */
 import { ruleLimits as limits } from './limits.js';
 
-/** Converts a text to the form in which texts are compared: lower case, with diacritical marks. */
+/** Converts a text to lower case, the form in which texts are compared. Keeps diacritical marks. */
 export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
 
 /**
@@ -41,7 +41,10 @@ function formsOf(char: string): string[] {
   return [char, ...([...upper].length === 1 ? [upper] : []), ...(char === 'σ' ? ['ς'] : [])];
 }
 
-/** Returns a pattern that matches the encoded form of a character in each case. Digits that differ become wildcards. */
+/**
+ * Returns a pattern that matches the encoded form of a character in upper and lower case. Where the encoded forms
+ * differ, the pattern has a wildcard.
+ */
 function commonPattern([first = '', ...others]: readonly string[]): string {
   if (others.some(({ length }) => length !== first.length)) return '%';
   return [...first]

@@ -2,12 +2,14 @@
 
 interface Marked {
   readonly type: string;
-  /** The offset in UTF-16 code units, like `length`. */
+  /** The offset of the entity in the text. `offset` and `length` are in UTF-16 code units. */
   readonly offset: number;
   readonly length: number;
 }
 
-/** Returns the first `max` code points of a text. If the text is longer, the last one is an ellipsis. */
+/**
+ * Returns the first `max` code points of a text. If the text is longer, the last of these code points is an ellipsis.
+ */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];

@@ -19,8 +19,8 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * Returns whether the text is longer than `max` code points. Counts them only if the number of code units does not
- * already decide.
+ * Returns whether the text is longer than `max` code points. Counts the code points only if the number of UTF-16 code
+ * units leaves the answer open.
  */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;

@@ -105,7 +105,10 @@ const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
 
 export interface FoundToken {
   readonly token: string;
-  /** `admin` stands for an administrator's token. `id` is then the id of the token itself, not of its owner. */
+  /**
+   * The kind of the token. For an administrator's token, the kind is `admin`, and `id` is the id of the token and not
+   * the id of the token's owner.
+   */
   readonly kind: TokenKind | 'admin';
   readonly id: number;
   readonly at: number;
@@ -121,8 +124,8 @@ export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Other digits may directly precede the id, so each digit may be the first one of the id. The checksum shows which
-    // one is.
+    // Other digits may come directly before the id, so the id may begin at any of these digits. The checksum shows
+    // where the id begins.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);

@@ -1,7 +1,7 @@
 /**
- * Defines a placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The
- * bot's current owner sees the valid token instead of the words (behaviour §12). Callers cannot create such entities,
- * because no parser produces this type.
+ * Defines an entity that stands for a bot's token in a message text. The stored message contains the bot's id and words
+ * to show instead of the token. Only the bot's current owner sees the valid token (behaviour §12). Callers cannot
+ * create such entities, because no parser produces this type.
  */
 
 interface AnyEntity {

@@ -35,12 +35,12 @@ export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** Returns the kinds for which a mask stands, as bits. */
+/** Returns the bits of all kinds that a mask allows. The default mask stands for `defaultKinds`. */
 export const kindsOf = (mask: number): number => (mask === defaultUpdateMask ? defaultKinds : mask);
 
 /**
- * Set in every mask that was built from a list of kinds. Without this bit, such a mask could equal the mask of a bot
- * that sent no list.
+ * This bit is set in every mask that was built from a list of kinds. Without this bit, such a mask could equal the mask
+ * of a bot that sent no list.
  */
 const listedBit = 1 << 30;
 

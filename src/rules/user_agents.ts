@@ -1,6 +1,9 @@
 /** Finds the browser's name in a `User-Agent` header, so that people recognise their sessions. */
 
-/** The first match counts. Most browsers also name the older browsers that they imitate, so these come last. */
+/**
+ * The first match is used. Most browsers also name the older browsers that they imitate, so the older browsers come
+ * last in this list.
+ */
 const browsers: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bEdgA?\/|\bEdgiOS\//, 'Edge'],
   [/\bOPR\/|\bOPT\//, 'Opera'],

@@ -1,7 +1,7 @@
 /** Sets the limits of stored data: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
   versions_per_incarnation: 2 ** 40,
-  /** The maximum size of one stored message: the content, the keyboard, and room for the fixed fields. */
+  /** The maximum size of one stored message. It includes the content, the keyboard and the fixed fields. */
   record_bytes_max: 48 * 1024,
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
@@ -14,7 +14,7 @@ export const storeLimits = {
    * pending edits.
    */
   pending_edit_overhead_bytes: 1024,
-  /** How long until a node tries again to apply a pending edit that could not be applied. */
+  /** How long a node waits before it retries a pending edit that could not be applied. */
   pending_edit_retry_ms: 1_000,
   /** How many pending edits of one partition a node applies at once. */
   pending_edits_batch_max: 64,
@@ -44,7 +44,7 @@ export const storeLimits = {
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
-  /** How many batches of 1,000 stored updates of a deleted bot one step deletes. */
+  /** How many batches of 1,000 updates one step deletes when the stored updates of a deleted bot are removed. */
   kept_pieces_deleted_at_once: 3,
   sticker_sets_per_bot_max: 100,
   /**
@@ -63,7 +63,7 @@ export const storeLimits = {
   /** How many link previews are in Redis, and the maximum size of each. */
   link_preview_slots: 8_192,
   link_preview_bytes_max: 4 * 1024,
-  /** How long a page's link preview is cached, and how long it is remembered that a page has none. */
+  /** How long a page's link preview is cached, and how long the cache remembers that a page has no preview. */
   link_preview_kept_ms: 12 * 3_600_000,
   link_preview_absent_ms: 600_000,
   /**
@@ -130,11 +130,14 @@ export const storeLimits = {
   inline_query_per_bot_ms: 20,
   /** How long a bot's draft is shown after its last change. */
   draft_ttl_ms: 30_000,
-  /** The minimum time between two stores of a changing draft. The stored draft is for windows that are opened later. */
+  /**
+   * A draft that keeps changing is stored at most once in this time. Only windows that are opened later need the stored
+   * draft.
+   */
   draft_store_interval_ms: 1_000,
   /**
-   * The minimum time between two drafts of a chat that a stream shows. Meanwhile a newer draft replaces the pending
-   * one.
+   * The minimum time between two drafts that a stream shows for one chat. Meanwhile a newer draft replaces the pending
+   * draft.
    */
   draft_show_interval_ms: 50,
   /** The minimum and maximum time for which a post can be scheduled in advance. */
@@ -151,7 +154,9 @@ export const storeLimits = {
   scheduled_post_claim_ms: 10_000,
   /** How long after the first attempt a process keeps trying to publish a post. Shorter than `idempotency_ttl_ms`. */
   scheduled_post_tries_ms_max: 23 * 3_600_000,
-  /** How long a post that could not be published is kept, and how often older ones are deleted. */
+  /**
+   * How long a post that could not be published is kept, and how often posts that were kept for this time are deleted.
+   */
   scheduled_post_failure_age_ms: 30 * 24 * 3_600_000,
   scheduled_posts_clean_ms: 3_600_000,
   account_removal_ms_max: 8_000,
@@ -180,11 +185,11 @@ export const storeLimits = {
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   ring_age_ms_max: 15_000,
-  /** How many chats in a list count as one additional call. */
+  /** A call that loads chats counts as one additional call for every `heads_per_call` chats. */
   heads_per_call: 500,
   /**
-   * How long later pages of the chat list reuse the order of the first page, and how many chats all stored orders in
-   * one process may contain together.
+   * How long a process stores the order of a person's chat list for its later pages, and the maximum number of chats in
+   * all stored orders of the process together.
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
@@ -214,8 +219,8 @@ export const storeLimits = {
   outbox_length_max: 100_000,
   outbox_bytes_max: 64 * 1024 * 1024,
   /**
-   * An outbox with fewer entries cannot exceed the byte limit, even if each entry contains two records of the maximum
-   * size.
+   * An outbox with fewer entries than this cannot exceed the byte limit, even if each entry contains two records of the
+   * maximum size.
    */
   outbox_length_small: 500,
   changes_log_length_max: 128,
@@ -226,12 +231,15 @@ export const storeLimits = {
   changes_log_new_ttl_ms: 5_000,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
-  /** How many posts one stream of reactions may follow. */
+  /** The maximum number of posts whose reactions one event stream reports. */
   posts_watched_max: 40,
   /** How many actions, such as typing, a person may show in a burst. After that, one more is allowed per interval. */
   actions_per_person_max: 5,
   action_per_person_ms: 1_000,
-  /** How many people's actions a node shows in one chat in a burst. After that, one more is shown per interval. */
+  /**
+   * How many chat actions of people, such as typing, a node shows in one chat in a burst. After that, one more is shown
+   * per interval.
+   */
   actions_per_chat_max: 20,
   action_per_chat_ms: 100,
   /** How many changes of drafts a person may make in a burst. After that, one more is allowed per interval. */
@@ -245,8 +253,8 @@ export const storeLimits = {
   person_drafts_bytes_max: 256 * 1024,
   person_draft_ttl_ms: 30 * 24 * 3_600_000,
   /**
-   * How many script calls may move updates from the queues of deleted routes. Each call moves up to webhook_take_max
-   * updates.
+   * The maximum number of script calls that one change of routes makes to empty the queues of deleted routes. Each call
+   * moves up to webhook_take_max updates.
    */
   route_moves_max: 5_000,
   webhook_connections_default: 40,
@@ -255,7 +263,7 @@ export const storeLimits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   replay_batch_max: 25,
   replay_max: 10_000,
-  /** A replay adds updates to its queue only while fewer than this many updates are pending there. */
+  /** A replay pauses while this many updates or more are pending in its queue. */
   replay_pending_max: 25,
   /** Replays pause if a live update has been waiting for this long. */
   replay_late_ms: 2_000,
@@ -309,8 +317,8 @@ export const storeLimits = {
   profile_changes_max: 10,
   profile_change_ms: 60_000,
   /**
-   * When a name or avatar changes, how many chats with bots, and how many chats of two people, are updated before the
-   * call returns. The sweep updates the other chats.
+   * How many chats are updated before a change of a name or avatar returns. The limit applies separately to chats with
+   * bots and to chats of two people. The sweep updates the other chats.
    */
   profile_chats_max: 200,
   /** How many chats a person can pin at the top of the list. */
@@ -338,8 +346,8 @@ export const storeLimits = {
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
   /**
-   * The maximum size of a stored answer. If a larger answer is needed again, it is rebuilt from the records that the
-   * scripts stored.
+   * The maximum size of an answer that is stored under an idempotency key. If a larger answer is needed again, it is
+   * rebuilt from the records that the scripts stored.
    */
   idempotency_answer_bytes_max: 2 * 1024,
   idempotency_lease_ms: 15_000,

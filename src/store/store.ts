@@ -88,8 +88,8 @@ import { Webhooks } from './webhooks/webhooks.js';
 export interface Store extends Aggregates, Changing {
   /**
    * Returns a store for one call that may be attempted again. The request ids of its changes are derived from `seed`,
-   * so that scripts recognise the changes of an earlier attempt (law 4). `again` is true if there may have been an
-   * earlier attempt. Before a change that needs a lookup, the store then checks whether the change was already made.
+   * so that scripts recognise changes that an earlier attempt made (law 4). `again` is true if there may have been an
+   * earlier attempt. If so, the store looks for the earlier change before it looks up the data that a change needs.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   /**
@@ -97,7 +97,9 @@ export interface Store extends Aggregates, Changing {
    * checks, because they could now fail.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
-  /** Returns the same store for a durable call. It records in `changes` which partitions the call changes. */
+  /**
+   * Returns this store for a durable call. The returned store adds to `changes` each partition that the call changes.
+   */
   noting(changes: Changes): Store;
 }
 
@@ -177,7 +179,10 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** The parts that make changes. They have no state, and use the request ids of their call. */
+/**
+ * The parts of the store that make changes. They have no state, and use the request ids of the call for which they were
+ * created.
+ */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder, p.inlineIds),
   drafts: (own: StoreContext, p: Parts) => createMessageDrafts(own, p.readBack, p.forwarder),

@@ -18,16 +18,19 @@ interface PendingCall {
   readonly reject: (error: unknown) => void;
 }
 
-/** Precedes the request id in the key of a request. */
+/** The part of a request's Redis key that comes before the request id. */
 const mark = ':req:';
 
 /**
- * Returns whether only this process may repeat the request. If other processes may repeat a request, its id contains a
- * dot.
+ * Returns whether only this process may repeat the request with this key. A request id contains a dot if other
+ * processes may repeat the request.
  */
 const isOfProcess = (key: string): boolean => !key.includes('.', key.indexOf(mark) + mark.length);
 
-/** The size of a call or run: the number of calls or list values, and the number of bytes in the arguments. */
+/**
+ * The size of one call or of a combined run. `weight` is the number of calls, or of list values in calls with a list.
+ * `bytes` is the size of the arguments.
+ */
 interface Size {
   weight: number;
   bytes: number;
@@ -66,9 +69,9 @@ const hasRoom = (run: PendingRun, node: RedisConnection, runId: string, { weight
 const placeMin = 10;
 
 /**
- * Lets the calls of a run share one key for their request ids (lua/lib/request.lua). Calls that other processes may
- * repeat, and calls without a request id, keep their own keys. `name` is unique for each run. The key is not named
- * after a request, because the repeat of a refused call would otherwise find the answers of its first run.
+ * Gives the calls of a combined run one common Redis key for their answers (lua/lib/request.lua). Calls that other
+ * processes may repeat, and calls without a request id, keep their own keys. `name` is unique for each run. It must not
+ * be a request id, because a call that is refused and repeated would then find the answers of its first run.
  */
 function shareKey(name: string, calls: readonly CallValues[]): void {
   for (const [i, call] of calls.entries()) {
@@ -107,8 +110,8 @@ export class CombinedCalls {
   #named = 0;
 
   /**
-   * The runs that are not sent yet, keyed by script and partition. A run that may have calls of several partitions is stored
-   * under -1.
+   * The runs that are not sent yet, keyed by script and partition. Runs with calls of several partitions have the key
+   * -1.
    */
   readonly #pending = new Map<CallShape, Map<number, PendingRun>>();
 
@@ -120,8 +123,8 @@ export class CombinedCalls {
 
   /**
    * Adds a call to the combined run of its script and partition. If `partition` is -1, the run may have calls of
-   * several partitions. Resolves with the reply to the call. If the call shares a request key with other calls, sets
-   * the call's `request`. A retry of the call must use the same `request`.
+   * several partitions. Resolves with the reply to the call. If the run's calls share a request key, sets the field
+   * `request` of `values`. A retry of the call must use the same `request`.
    */
   send(
     node: RedisConnection,

@@ -42,7 +42,7 @@ export interface ArgSpec extends ValueSpec {
   readonly form: 'one' | 'list';
 }
 
-/** The source of one form of a script, as it is sent to Redis. */
+/** The source of one form of a script (single or combined), as it is sent to Redis. */
 export interface Source {
   readonly source: string;
   readonly sha: string;
@@ -51,8 +51,8 @@ export interface Source {
 }
 
 /**
- * The form of a script that runs several calls on one partition in order, and replies to each. A call that raises an
- * error does not affect the other calls.
+ * The form of a script that runs several calls on one partition in order and returns a reply for each call. A call that
+ * raises an error does not affect the other calls.
  */
 export interface CombinedForm extends Source {
   /** How many calls one run may contain. A list argument counts as one call per value. */
@@ -86,7 +86,9 @@ export interface Script extends Source {
 
 const argsMax = 9;
 
-/** The maximum number of calls in a combined run. The calls are numbered from 10 to 99. */
+/**
+ * The maximum number of calls in a combined run. Calls are numbered from 10 to 99, so that every number has two digits.
+ */
 const callsMax = 90;
 
 /** Reports a script with an invalid header or body. The message names the file. */
@@ -195,7 +197,7 @@ function checkLists(path: string, { keys, args }: Header): void {
   }
 }
 
-/** Returns the pattern that matches keys of this form in the body of a script. */
+/** Returns the pattern that finds uses of a key in the body of a script. */
 const mentionOf = ({ name, form }: KeySpec): RegExp =>
   form === 'one'
     ? new RegExp(`\\b${name}_key\\b(?!\\()`)
@@ -205,7 +207,7 @@ const mentionOf = ({ name, form }: KeySpec): RegExp =>
 
 interface Line {
   readonly text: string;
-  /** The file and line from which the line comes. */
+  /** The file and line from which `text` comes. */
   readonly from: string;
 }
 
@@ -283,9 +285,9 @@ function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[], com
 }
 
 /**
- * Adds the declarations that a script inherits from the files of its shared parts: the keys and arguments that the
- * script's body mentions, and the errors that the body or the parts return. The script's own declaration of a name
- * takes precedence.
+ * Adds the declarations that a script inherits from the shared files that it uses: the keys and arguments that the
+ * script's body mentions, and the errors that the body or the shared parts return. If the script declares the same name
+ * itself, its own declaration takes precedence.
  */
 function inherit(own: Header, parts: readonly Part[], code: string): Header {
   const keys = new Map<string, KeySpec>();
@@ -353,8 +355,8 @@ const firstLine = (flags: readonly string[]): string =>
   `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}`;
 
 /**
- * Returns whether all calls on a partition pass the same key. For a derived key, callers pass only a prefix, so only
- * the prefix counts.
+ * Returns whether all calls on a partition pass the same value for a key. Callers pass only the prefix of a derived
+ * key, so the part that the script appends is ignored.
  */
 const isCommon = ({ pattern, form }: KeySpec): boolean =>
   !(form === 'derived' ? pattern.replace(/<\w+>$/, '') : pattern).includes('<');

@@ -15,7 +15,7 @@ const tsTypes: Record<ValueType, string> = {
   raw: 'unknown',
 };
 
-/** Numeric and binary arguments may also be given as text, for example ids. */
+/** The TypeScript types of numeric and binary arguments. Each type also allows text, for example for ids. */
 const argTypes: Partial<Record<ValueType, string>> = { int: 'number | string', bytes: 'Buffer | string' };
 
 const fields = (specs: readonly ValueSpec[]) => specs.map((s) => `; ${s.name}: ${tsTypes[s.type]}`).join('');

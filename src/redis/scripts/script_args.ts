@@ -8,7 +8,9 @@ export type Values = Readonly<Record<string, unknown>>;
 export interface CallValues {
   readonly keys: Values;
   readonly args: Values;
-  /** If the call shares a request key with other calls of its run, replaces the key `request`. */
+  /**
+   * The request key that this call shares with other calls of its combined run. Replaces the key `request` in `keys`.
+   */
   request?: string | undefined;
 }
 
@@ -41,7 +43,7 @@ const argOf = (value: unknown): ScriptArg =>
 const keyOf = ({ keys, request }: CallValues, name: string): string =>
   name === 'request' && request !== undefined ? request : (keys[name] as string);
 
-/** Returns the arguments of a call in the single form. */
+/** Returns the arguments of a run that executes a single call. */
 export function singleArgs(shape: CallShape, runId: string, call: CallValues): ScriptArg[] {
   const { keys, args } = call;
   const { script, keyNames, listKey, argNames, listArg } = shape;
@@ -54,7 +56,10 @@ export function singleArgs(shape: CallShape, runId: string, call: CallValues): S
   return out;
 }
 
-/** Returns the arguments of several calls in the combined form. All calls have the same common keys. */
+/**
+ * Returns the arguments of one combined run, which executes several calls of a script. All these calls have the same
+ * common keys.
+ */
 export function combinedArgs(
   { argNames, listArg }: CallShape,
   { sha, commonKeys, ownKeys }: CombinedForm,

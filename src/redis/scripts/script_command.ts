@@ -15,7 +15,8 @@ const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 /** An EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    // Sets `args` after the parent's constructor, which would flatten nested lists needlessly.
+    // Sets `args` after the constructor of `Command`, because this constructor would flatten nested lists, which takes
+    // time.
     super(verb, [], { replyEncoding: null });
     this.args = args as string[];
   }
@@ -29,8 +30,8 @@ export class ScriptCommand extends Command {
   }
 
   /**
-   * Serialises the command. With `ascii`, assumes that all text is ASCII, as in keys and most arguments. A single
-   * length check at the end verifies the assumption. Returns null if the assumption is wrong.
+   * Serialises the command. If `ascii` is true, assumes that all text is ASCII, as in keys and most arguments. A single
+   * length check at the end verifies this assumption. Returns null if the assumption is wrong.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];
@@ -60,7 +61,7 @@ export class ScriptCommand extends Command {
   }
 }
 
-/** The command ASKING. It lets the next command run on a server that is still receiving the slot. */
+/** The command ASKING. It lets the next command run on a server to which the slot is still being migrated. */
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);

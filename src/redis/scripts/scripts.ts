@@ -1,4 +1,6 @@
-/** Calls scripts by name with typed keys and arguments. Handles lost connections, redirections and partition recovery. */
+/**
+ * Calls scripts by name with typed keys and arguments. Handles lost connections, redirections and partition recovery.
+ */
 
 import { fileURLToPath } from 'node:url';
 import { ApiError } from '../../errors.js';
@@ -27,7 +29,7 @@ import { UnsettledRequests } from './unsettled_requests.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-/** The methods of a runner that callers use. */
+/** The interface of a runner for its callers. */
 export type ScriptRunner = Pick<
   Runner,
   'call' | 'partitionsWith' | 'runIdOf' | 'isFull' | 'times' | 'troubles'
@@ -35,15 +37,21 @@ export type ScriptRunner = Pick<
 
 export interface RunnerOptions {
   readonly connection: RedisServers;
-  /** Raises the incarnation of the partition for this run id (architecture, Journal). */
+  /**
+   * Recovers a partition after Redis may have lost data. Raises the partition's incarnation for the Redis server that
+   * has this run id (architecture, Journal).
+   */
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long after its start a repeatable call may still wait for a reconnect or a slot migration. */
+  /**
+   * If a call can be repeated, the runner waits for a reconnect or a slot migration until this many ms after the start
+   * of the call.
+   */
   readonly reconnectMsMax?: number;
   /** Records the pauses that slot migrations cause. */
   readonly pauses?: Pauses;
-  /** Returns whether a server is nearly out of memory. If absent, no server counts as nearly full. */
+  /** Returns whether a server is nearly out of memory. Without this option, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
   /** The scripts. The default is the scripts in lua/. */
   readonly scripts?: ReadonlyMap<string, Script>;
@@ -56,7 +64,10 @@ interface Loaded {
   readonly shape: CallShape;
   /** Whether the script adds data. Such a script is rejected while a server is nearly full. */
   readonly grows: boolean;
-  /** Whether the script creates fill tickets from the argument `token`. */
+  /**
+   * Whether the script has an argument `token`, from which it creates a fill ticket: the permission to load a missing
+   * record from Postgres.
+   */
   readonly tickets: boolean;
   /** The latency of the script's calls. */
   readonly times: Distribution;
@@ -84,8 +95,8 @@ interface Retried extends CallValues {
   /** Whether an attempt without a reply may have been applied, or may still be applied. */
   unsure: boolean;
   /**
-   * How many attempts found the partition closed. `redirected` counts redirections in a row. `moves` counts attempts
-   * during a slot migration.
+   * `recovered` counts attempts that found the partition closed. `redirected` counts redirections in a row. `moves`
+   * counts attempts during a slot migration.
    */
   recovered: number;
   redirected: number;
@@ -102,7 +113,7 @@ const isMoving = /^TRYAGAIN|non local key/;
 const movingPauseMs = 10;
 const movingPauseMsMax = 100;
 
-/** A call fails if it finds its partition closed this many times. */
+/** How many times a call may recover its partition. The call fails if it finds the partition closed once more. */
 const recoveriesMax = 3;
 
 /**
@@ -154,8 +165,8 @@ function refusal(node: RedisConnection, script: Script, { message }: Error): Err
 }
 
 /**
- * Sends a script by its hash. If Redis does not have the script yet, sends its source. With `asking`, sends ASKING
- * first.
+ * Sends a script by its hash. If Redis does not have the script yet, sends its source. If `asking` is true, sends
+ * ASKING first.
  */
 function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
   return runScript(
@@ -209,8 +220,8 @@ export class Runner {
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
   /**
-   * A call that succeeds at once creates only one additional promise. Only a failed first attempt takes the slower
-   * path.
+   * Calls a script. A call that succeeds at once creates only one additional promise. Only a call whose first attempt
+   * fails takes a slower path.
    */
   call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
     const loaded = this.#scripts.get(name);
@@ -296,8 +307,8 @@ export class Runner {
   }
 
   /**
-   * Retries a call after its first attempt. If the call fails although an attempt without a reply may still be applied,
-   * records the call's request.
+   * Retries a call after its first attempt. If the call fails but one of its attempts may still be applied, remembers
+   * the call's request id.
    */
   async #retry(call: Retried, first: () => Outcome | Promise<Outcome>): Promise<Reply> {
     try {
@@ -324,8 +335,8 @@ export class Runner {
   }
 
   /**
-   * Makes one more attempt, with a new token. With an earlier token, the script could recreate a fill ticket that a
-   * write has removed in the meantime.
+   * Makes one more attempt, with a new token for fill tickets (permissions to load missing records). With the token of
+   * an earlier attempt, the script could create a ticket again that a write has removed.
    */
   async #attempt(call: Retried, server: Redirected | null): Promise<Outcome> {
     const runId = server?.to.runId() ?? null;
@@ -400,11 +411,12 @@ export class Runner {
     call.redirected = 0;
   }
 
-  /** Recovers a partition after a reply that the partition is closed. */
+  /** Recovers a partition that a script found closed. */
   async #reopen(call: Retried, { node, runId }: Answered): Promise<void> {
     if (++call.recovered > recoveriesMax) throw unavailable(`partition ${call.partition} stays closed`);
     await node.reread();
-    // Recovers the partition only if the run id is current. Otherwise another server may already have opened it.
+    // If the server's run id has changed, does not recover the partition, because another server may already have
+    // opened it.
     if (node.runId() === runId) await this.#options.recover(call.partition, runId);
   }
 }

@@ -1,20 +1,22 @@
 /**
- * Remembers the request of a failed or refused call if an earlier attempt may have been applied or may still be
- * applied. The store may repeat such a call, for instance after it has loaded a missing chat. The repeated call must
- * then be sent alone, under the request id of its earlier attempts. In a new combined run, the script would not find
- * the answer of these attempts.
+ * Remembers under which request id a call with an unknown outcome was sent. One of its attempts may have been applied
+ * or may still be applied. If the store repeats the call, for instance after it has loaded a missing chat, the call
+ * must be sent alone, under the same request id. In a new combined run, the script would not find the answers of the
+ * earlier attempts.
  */
 import type { Time } from '../../time.js';
 import { redisLimits as limits } from '../limits.js';
 
 interface Noted {
   readonly request: string;
-  /** The time by the monotonic clock, in ms. */
+  /** When the request id is forgotten, in ms of the monotonic clock. */
   readonly until: number;
 }
 
 export class UnsettledRequests {
-  /** The requests, oldest first. The map's keys are the keys that the store built for the requests. */
+  /**
+   * The remembered request ids, oldest first. Each is stored under the request key that the store built for the call.
+   */
   readonly #noted = new Map<string, Noted>();
   readonly #time: Pick<Time, 'monotonic'>;
 

@@ -33,7 +33,8 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// One more than the maximum length of the name or address before a trigger character.
+// How many characters before a trigger character, such as `@`, the patterns examine. This is enough for the longest
+// name or address and the character before it.
 const lookBack = 66;
 
 /**
@@ -116,8 +117,8 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Most full stops end a sentence, so the cheap checks come first. Of the full stops in a host name, only the first is
-  // examined.
+  // The cheap checks come first, because most full stops end a sentence. In a host name with several full stops, only
+  // the first full stop passes these checks.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);

@@ -59,8 +59,8 @@ export function unparsableAt(source: string, index: number, reason: string): nev
 }
 
 /**
- * Counts the markup characters of one source text. Each of them takes time to parse, even if the text is later rejected
- * as too long.
+ * Counts the markup characters of one source text. Each markup character takes time to parse, even if the text is later
+ * rejected as too long.
  */
 export class Marks {
   private left = limits.markup_marks_max;
@@ -99,7 +99,7 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** Creates a link whose URL is its own text. `withOwnAddresses` sets the URL when the whole text is parsed. */
+/** Creates a link whose URL is its own text. `withOwnAddresses` sets the URL after the whole text is parsed. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**

@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** An entity with a checked structure. Its values are not checked yet. */
+/** An entity as the caller sent it. Its fields have the right types, but their values are not checked yet. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -60,7 +60,8 @@ export function formatText(
   const parsed = parseText(source, parseMode?.toLowerCase() ?? '', entities ?? []);
   const { text, entities: trimmed } = trimFormatted(parsed.text, parsed.entities);
   const sent = trimmed.length === 0 ? nothing : first(normalizeEntities(trimmed));
-  // Skips the search in a text that is far too long. A later check rejects this text.
+  // Does not search for entities in a text that is longer than twice the maximum length. A later check rejects such a
+  // text.
   const computed = text.length > 2 * limits.text_length_max ? nothing : computedEntities(text);
   if (computed.length === 0) return { text, entities: sent };
   if (sent.length === 0) return { text, entities: first(computed) };
@@ -68,8 +69,8 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trims again, because splitting a style may leave a piece with only white space. Without this, formatting an already
-  // formatted text could change it.
+  // Trims again, because a style that was split may leave an entity with only white space. Without the second trim,
+  // formatting the result once more could change it.
   return trimFormatted(text, all);
 }
 
@@ -96,8 +97,8 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
 }
 
 /**
- * Keeps only the first entities, to limit the work on texts that are too long. The limit is above the number of
- * entities that a text can keep after its styles are merged.
+ * Limits the number of entities before styles are merged, because a text that is too long may have very many. After the
+ * merge, at most `entities_max` entities are kept.
  */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;

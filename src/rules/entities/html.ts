@@ -147,8 +147,8 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // Keeps the language, because an enclosing <pre> may need it. If there is no <pre>, `withoutStrayLanguage` removes
-    // the language.
+    // Keeps the language of the code, because an enclosing <pre> may need it. If no <pre> follows,
+    // `withoutStrayLanguage` removes the language.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

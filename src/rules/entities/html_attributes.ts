@@ -11,8 +11,8 @@ const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;
-  // Counts the references before it calls `replace`, because `replace` finds all references before it decodes the first
-  // one.
+  // Counts the references first, so that a text with too many references fails early. `replace` would find all of them
+  // before it decodes the first one.
   for (; at >= 0; at = text.indexOf('&', at + 1)) marks.count();
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;
@@ -29,7 +29,7 @@ const bareValue = /[A-Za-z0-9.-]*/y;
 
 /**
  * Parses `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that starts at `begin`. `end`
- * is the index after the `>`. If a name is repeated, its first value counts.
+ * is the index after the `>`. If a name is repeated, its first value is used.
  */
 export function readAttributes(
   source: string,
@@ -38,7 +38,7 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Returns early in the usual case, because a text may contain tens of thousands of tags without attributes.
+  // Returns early if the tag has no attributes, because a text may contain tens of thousands of such tags.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);

@@ -10,7 +10,9 @@ interface State {
   readonly entities: Entity[];
 }
 
-/** Parses `*bold*`, `_italic_`, `` `code` ``, fenced blocks and `[text](url)`; `\` escapes `_`, `*`, `` ` `` and `[`. */
+/**
+ * Parses `*bold*`, `_italic_`, `` `code` ``, fenced blocks and `[text](url)`; `\` escapes `_`, `*`, `` ` `` and `[`.
+ */
 export function parseMarkdown(source: string): FormattedText {
   const state: State = { source, text: '', entities: [] };
   const counted = new Marks();

@@ -3,8 +3,8 @@ import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './ent
 
 /**
  * Trims a text as clients of the Bot API expect. Removes all white space at the end. At the start, removes only the
- * white space before the first entity. Moves and shortens the entities accordingly. First removes entities that contain
- * only white space, except code, because their white space would otherwise not be trimmed.
+ * white space before the first entity. Moves and shortens the entities accordingly. Before that, removes entities that
+ * contain only white space, except code, because white space inside entities would not be trimmed.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -142,7 +142,7 @@ const piece = (style: Entity, from: number, to: number): Entity => ({
   length: to - from,
 });
 
-/** Splits styles at the end of the entity around them, so that no two entities cross. */
+/** Splits a style that crosses the end of the entity in which it begins, so that no two entities cross. */
 function nested(sorted: readonly Entity[]): Entity[] {
   const result: Entity[] = [];
   const waiting = [...sorted].reverse();

@@ -51,7 +51,7 @@ const authKeys = (keys: Keys) => ({
   channel: keys.authChannel(),
 });
 
-/** For how long after its last renewal a node that cannot renew its lease may still use its cache. */
+/** How long a node may use its cache after the last renewal of its lease, in ms. */
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
 /**
@@ -78,7 +78,10 @@ export class Auth {
   #incarnation = 0;
   /** The incarnation that Redis last reported, and the monotonic time at which this node first saw it. */
   #seen = { incarnation: 0, since: 0 };
-  /** Counts removals from the cache. If this number changes during a lookup, the result of the lookup is not cached. */
+  /**
+   * The number of removals from the cache. If this number changes during a lookup, the result of the lookup is not
+   * cached.
+   */
   #forgotten = 0;
   #timer: Timer | undefined;
   #renewing: Promise<void> | undefined;
@@ -107,7 +110,7 @@ export class Auth {
 
   #forget(revoked: readonly string[]): void {
     this.#forgotten++;
-    // Subjects that were revoked together are reported in one text, separated by spaces.
+    // A revocation may name several subjects that were revoked together, separated by spaces.
     const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       this.#memories.clear();
@@ -159,8 +162,8 @@ export class Auth {
   }
 
   /**
-   * Renews the lease once more after a running renewal, because the running renewal may have started before the hint
-   * arrived.
+   * Waits for a running renewal and then renews the lease again, because the running renewal may have started before
+   * the hint arrived.
    */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
@@ -215,8 +218,8 @@ export class Auth {
   }
 
   /**
-   * Hashes a token again under the first pepper and replaces the stored hash, in the background. If this fails, the
-   * token stays valid, and its next use tries again.
+   * Replaces the stored hash of a token by a hash with the first pepper, in the background. If this fails, the token
+   * stays valid, and the next use of the token tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
     const { db, secrets } = this.#context;
@@ -349,14 +352,15 @@ export class Auth {
     const pending = (gone: readonly string[]) =>
       scripts.call('auth/pending', 0, this.#at, { ...raised, gone });
     const first = await pending([]);
-    // The latest time at which a lease can end that was renewed before the revocation.
+    // By this time, every lease that was renewed before the revocation has ended.
     const deadline = time.monotonic() + leaseMs;
     for (let left = first.pending; left > 0; left = (await pending([])).pending) {
       if (time.monotonic() < deadline) {
         await time.sleep(10);
         continue;
       }
-      // Removes the nodes whose entries have not changed for the duration of a lease. They have no lease any more.
+      // Removes the nodes whose entries have not changed since the first call of `auth/pending`. These nodes have not
+      // renewed their leases, so the leases have ended.
       await pending(first.late);
       return;
     }
@@ -413,8 +417,8 @@ export class Auth {
   }
 
   /**
-   * Returns the state of the cache. `leased` is true if the lease is valid, or if it expired only because no request
-   * came for limits.auth_idle_ms.
+   * Returns figures about the cache. `leased` is true while the lease is valid. It is also true if the lease expired
+   * only because the node got no request for limits.auth_idle_ms.
    */
   get stats() {
     return {

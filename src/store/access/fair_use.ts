@@ -48,13 +48,13 @@ interface Grant {
 }
 
 /**
- * If a rate is fast, each node admits 1 / ownShare of it without asking Redis. A caller below this share causes no
- * round trip.
+ * If a rate is fast, each node admits 1 / `ownShare` of the rate without asking Redis. These calls cost no round trip
+ * to Redis.
  */
 const ownShare = 10;
 /**
- * A rate is fast if it allows at least this many calls per second. Slower rates are exact, because Redis counts every
- * call.
+ * A rate counts as fast if it allows at least this many calls per second. For slower rates, Redis counts every call, so
+ * these rates are exact.
  */
 const ownRateMin = 10;
 /** The minimum rate of polls. A bot whose own rate is slower can still fetch its updates. */
@@ -68,7 +68,7 @@ const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
 type IsMember = (chat: ChatRef, bot: number) => Promise<boolean>;
 
-/** Creates the rate limits. Returns undefined if all rates are unlimited, so that calls cost nothing. */
+/** Creates the rate limits. If all rates are unlimited, returns undefined, so that no call is counted. */
 export function createFairUse(context: StoreContext, given: Rates, isMember: IsMember): FairUse | undefined {
   const limited = Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0);
   return limited.length === 0 ? undefined : new FairUse(context, Object.fromEntries(limited), isMember);
@@ -140,7 +140,8 @@ export class FairUse {
   }
 
   /**
-   * Counts a poll. Polls have the bot's rate for calls, or `pollsMin` if that rate is slow. Error: `too_many_requests`.
+   * Counts a poll. The rate for polls is the bot's rate for calls, or `pollsMin` if the bot's rate is not fast. Error:
+   * `too_many_requests`.
    */
   poll(bot: Bot): Promise<void> | undefined {
     return this.#rates.poll && this.#count(this.#bucket('poll', bot.id, bot.id), 1);
@@ -176,7 +177,8 @@ export class FairUse {
     // addresses.
     if (ofAddress) await this.#countAddress('sign_up', address);
     if (ofAll === undefined) return async () => undefined;
-    // Always asks Redis and remembers no wait, because a failed sign-up may soon be subtracted from the count.
+    // Asks Redis for every sign-up. This node must not remember how long to wait, because a failed sign-up may soon be
+    // subtracted from the count.
     const all: Bucket = { kind: 'sign_ups', name: 'sign_ups', partition: 0 };
     const wait = await this.#send(all, 1);
     if (wait > 0) this.#refuse(all.kind, wait);
@@ -190,7 +192,10 @@ export class FairUse {
     return this.#rates.sign_in && this.#countAddress('sign_in', address);
   }
 
-  /** Adds `calls` to the count for a call that counts as several calls. Error: `too_many_requests`. */
+  /**
+   * Counts `calls` additional calls against the caller of a call that counts as more than one call. Error:
+   * `too_many_requests`.
+   */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);

@@ -26,7 +26,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** Tokens that were valid in the past, in plain text. Kept only in the memory of this process. */
+  /** Tokens that were valid in the past, in plain text. They are stored only in the memory of this process. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   #asking = 0;
@@ -63,8 +63,8 @@ export class Guesses {
   }
 
   /**
-   * Returns whether the token was ever valid. A slowed address may cause only a limited number of such lookups, so that
-   * Postgres stays fast for other clients.
+   * Returns whether the token was ever valid. The number of lookups for slowed addresses is limited, so that Postgres
+   * stays fast for other clients.
    */
   async #existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;

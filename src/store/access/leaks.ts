@@ -15,7 +15,10 @@ export interface FoundToken {
 
 export type Leaks = ReturnType<typeof createLeaks>;
 
-/** Returns the host and path of a URL, or the path of a file. Masks tokens in it. */
+/**
+ * Returns the place where a token was found: the host and path of a URL, or the path of a file. Tokens in this text are
+ * masked.
+ */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;
@@ -29,7 +32,7 @@ const partSize = 1_000;
 const partsAtOnce = 2;
 
 /**
- * Handles several groups of tokens in parallel, so that this process and Postgres work at the same time and each
+ * Handles several groups of tokens in parallel. This process and Postgres thus work at the same time, and each
  * transaction stays short.
  */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {

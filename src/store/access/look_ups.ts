@@ -1,6 +1,6 @@
 /**
- * Limits the DNS lookups that a bot and its owner may cause, because they use the installation's name servers. Also
- * limits how many pings an owner may send.
+ * Limits how many DNS lookups a bot and its owner may cause, because each lookup is a query to the installation's name
+ * servers. Also limits how many pings an owner may send.
  */
 import { takeCalls } from '../core/buckets.js';
 import type { StoreContext } from '../core/context.js';

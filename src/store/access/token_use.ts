@@ -12,8 +12,8 @@ export type TokenUse = ReturnType<typeof createTokenUse>;
 const day_ms = 86_400_000;
 
 /**
- * Records the use of tokens. If Postgres is unreachable or too many tokens are pending, the next lookup of the token
- * records its use.
+ * Records the use of tokens. If Postgres is unreachable or too many records are pending, drops the record. The next
+ * lookup of the token then makes a new record.
  */
 export function createTokenUse(db: Sql, time: Time) {
   const noted = new Set<string>();

@@ -41,13 +41,14 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Copies the policy to Redis. Afterwards messages are checked against this policy or a newer one. */
+    /** Copies the policy to Redis. Afterwards messages are checked against this policy or a newer policy. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },
     /**
-     * Copies the policy to Redis, and whether it admits the person of this chat. Call this if a script reports that one
-     * of the two is missing under the current incarnation. Returns false if the bot does not exist.
+     * Copies the write policy of a bot to Redis, and whether the policy admits the person of this chat. Call this if a
+     * script reports that one of the two is missing under the current incarnation. Returns false if the bot does not
+     * exist.
      */
     fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),
   };

@@ -8,7 +8,8 @@
  * - `leave`: leaves all groups and channels.
  * - `direct`: erases direct chats with all their messages.
  * - `shared`: erases the person's messages in groups and channels.
- * - `last`: removes the remaining reactions and votes, once every change journaled before the account ended is in Postgres.
+ * - `last`: removes the remaining reactions and votes. Waits until all changes that were made before the account was
+ *   deleted are in Postgres.
  *
  * Then the person's row is cleared.
  */
@@ -40,12 +41,17 @@ type Phase = 'reactions' | 'leave' | 'direct' | 'shared' | 'last';
 
 interface Place {
   readonly phase: Phase;
-  /** For each partition, the last version at the time when the account ended. */
+  /**
+   * For each partition, the last version that was assigned before the account was deleted. The last phase waits until
+   * these versions are in Postgres.
+   */
   readonly marks: readonly number[];
   readonly at: At;
 }
 
-/** The partition and number of the last handled post, or the last handled chat. The next step continues after it. */
+/**
+ * The last post (its partition and number) or the last chat that a step has handled. The next step continues after it.
+ */
 type At = readonly [number, number];
 
 export interface AccountParts {
@@ -213,7 +219,7 @@ class RemovalStep {
         await chats
           .putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {}, user, true)
           .catch((error: unknown) => {
-            // Ignores the error if the person has already left or was removed.
+            // Ignores the error if the person has already left the chat or was removed from it.
             if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
           });
         after = id;
@@ -253,8 +259,8 @@ class RemovalStep {
   }
 
   /**
-   * Erases messages of a chat, newest first, whose ids are below `before` and whose sender matches `which`. Returns the
-   * value of `before` for the next step, or 0 if no messages are left.
+   * Erases messages with ids below `before` from a chat, newest first. Erases only messages for whose sender `which`
+   * returns true. Returns the value of `before` for the next step, or 0 if no messages are left.
    */
   async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
     const { history, erase } = this.#parts;
@@ -262,7 +268,7 @@ class RemovalStep {
       const page = (await history.list(chat, from, ruleLimits.messages_batch_max)) ?? [];
       const own = page.filter(({ record }) => which(record.sender));
       if (own.length > 0) await erase(chat, own);
-      // An empty page does not mean the end, because all messages of the page may have been deleted.
+      // An empty page is not the end of the chat, because all messages of this page may have been deleted.
       from = page.at(-1)?.id ?? (await this.#belowEmpty(chat, from));
       if (from <= 1) return 0;
       if (this.#isOver()) return from;
@@ -350,8 +356,8 @@ export class Accounts {
   }
 
   /**
-   * Runs one step of the pending removal of the person `only`, or of the oldest pending removal. Returns null if no
-   * removal is pending.
+   * Runs one step of a pending removal of an account: of the person `only`, or of the oldest pending removal if `only`
+   * is null. Returns null if no removal is pending.
    */
   async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
     let taken: number | undefined;
@@ -359,7 +365,7 @@ export class Accounts {
     try {
       const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
         taken = user;
-        // Creates a new step in each attempt, because Postgres may run this transaction again after a rollback.
+        // Creates a new step whenever this transaction runs, because Postgres may run it again after a rollback.
         step = new RemovalStep(this.#context, this.#parts, sql, user);
         return step.run(place);
       });

@@ -49,7 +49,10 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
   }
 
   return {
-    /** Queues a notice in the caller's transaction. Modules in `postgres/` call `notifyPerson` directly instead. */
+    /**
+     * Queues a notice to a person, in the caller's transaction. Modules in `postgres/` call `notifyPerson` directly
+     * instead.
+     */
     tell: notifyPerson,
     /**
      * Sends due notices as messages from the management bot in direct chats. Opens a chat if necessary. A notice to a

@@ -13,16 +13,16 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 export type { AccountRow, OverseenBotRow, OverseenPersonRow } from '../../postgres/accounts/overseen.js';
 
 export interface FoundAccounts {
-  /** The found accounts, newest first, but those with exactly this id or username come first. */
+  /** The found accounts, newest first. Accounts with exactly the searched id or username come before all others. */
   readonly accounts: readonly seen.AccountRow[];
-  /** The next page has ids below this id. 0 if there is no next page. */
+  /** The next page contains accounts with ids below this id. 0 if there is no next page. */
   readonly next: number;
 }
 
 const textsOf = ({ username, name, last_name }: seen.AccountRow): string[] =>
   [username && `@${username}`, name, last_name].filter((text) => text !== null);
 
-/** Returns the id and the username for which a query of one word may stand. */
+/** Returns the searched word as an account id and as a username. If the search has several words, returns 0 and ''. */
 function exactOf(words: readonly string[]) {
   const [word = ''] = words.length === 1 ? words : [];
   return { id: /^\d{1,13}$/.test(word) ? Number(word) : 0, username: word.replace(/^@/, '') };

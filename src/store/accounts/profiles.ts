@@ -1,6 +1,7 @@
 /**
  * Changes people's names, avatars and settings. First commits the change in Postgres. Then refreshes the copies in
- * Redis, and notifies the open windows of the person and of the people with whom the person has a chat of two.
+ * Redis, and notifies open windows: those of the person, and those of the other person in each of the person's chats of
+ * two people.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';
@@ -36,7 +37,7 @@ export function createProfiles(
     await auth.revoke(`user:${id}`);
     await tellProfile(context, id);
   }
-  /** Notifies the windows of the other person in each chat, but of at most `profile_chats_max` people. */
+  /** Notifies the open windows of the other people in these chats. Notifies at most `profile_chats_max` people. */
   const tellPeople = (people: readonly rows.ChatWithPerson[]) =>
     inTurn(people.slice(0, limits.profile_chats_max), ({ chat, other }) =>
       tellSettings(context, other, sharedChat(chat)),

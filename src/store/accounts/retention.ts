@@ -43,7 +43,10 @@ export interface Removed {
   readonly more: boolean;
 }
 
-/** A position in a table: after `message` of the chat, or after the whole chat if `message` is 0. */
+/**
+ * Where the cleanup of a table continues: after the message `message` of the chat, or after the whole chat if `message`
+ * is 0.
+ */
 interface Place {
   readonly table: string;
   readonly chat: number;
@@ -59,13 +62,19 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** A partition of the table in Postgres. `span` is set if all its messages are too old, so that it can be dropped. */
+/**
+ * A Postgres partition of the table. `span` is set if all messages in the partition are too old, so that the partition
+ * can be dropped.
+ */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** Runs one step. When its time is over, the step stops before the next message. */
+/**
+ * Runs one step of the removal of old messages. When the time for the step is over, the step stops before the next
+ * message.
+ */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
@@ -103,8 +112,8 @@ class MessageStep {
   }
 
   /**
-   * Returns the Postgres partitions to clean up, sorted by name: those with only old messages, and those that cover
-   * more days than a partition now should.
+   * Returns the tables to clean up, sorted by name. These are Postgres partitions with only old messages, Postgres
+   * partitions that cover more days than the current retention time allows, and the table of stray messages.
    */
   async #agedPartitions(): Promise<Aged[]> {
     const ageMs = this.#ageMs;
@@ -171,7 +180,8 @@ class MessageStep {
       const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
       for (const row of chats) {
         const isDue = this.#isDue(row);
-        // Returns the position before this chat, so that the next step starts with this chat.
+        // If the time for this step is over, returns the position before this chat. The next step then starts with this
+        // chat.
         if (isDue && this.#isOver()) return at;
         at = { ...at, chat: row.chat_id, user: row.user_id };
         if (isDue) at = await this.#eraseChat(at);
@@ -272,15 +282,16 @@ export class Retention {
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // A position that an earlier release stored has no table. Adds it.
+      // Adds the table if an earlier release stored the position, because earlier releases stored positions without a
+      // table.
       (_, place) => step.run({ ...beginOf(''), ...place }),
     );
     return done && { removed: step.removed, more: !done.over };
   }
 
   /**
-   * Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps bots' pictures, current chat photos, and
-   * the files of sticker sets and scheduled posts.
+   * Removes uploaded files older than `ageMs`. Works in steps, as `messages` does. Keeps bots' pictures, current chat
+   * photos, and the files of sticker sets and scheduled posts.
    */
   async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
     const { db, time } = this.#context;
@@ -291,7 +302,8 @@ export class Retention {
       const over = found.length < max;
       const end = over ? null : (found.at(-1)?.key ?? null);
       const listed = new Set(found.map(({ key }) => key));
-      // The files that were counted but never written. They are not in the list of stored keys.
+      // Finds files that were counted against an upload limit but never written. The list of stored keys does not
+      // contain them.
       const unwritten = await loadUnwritten(sql, ageMs, { after, end }, [...listed], max);
       const old = found.filter(({ at }) => at <= time.now() - ageMs).map(({ key }) => key);
       const aged = [...old, ...unwritten].sort();

@@ -70,7 +70,7 @@ export function createUsers(
       return { user: created as User, token };
     },
     /**
-     * Issues a token. With an empty `name`, the token has no name. Errors: `user_not_found`, `too_many_tokens`,
+     * Issues a token. If `name` is empty, the token has no name. Errors: `user_not_found`, `too_many_tokens`,
      * `token_name_taken`.
      */
     addToken: (id: number, name: string = '') => issue(id, name, db),

@@ -143,8 +143,8 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns the valid tokens of those bots in `ids` that the person owns now. These tokens replace the placeholders in
-   * messages.
+   * Returns the valid tokens of those bots in `ids` that the person owns now. Messages store placeholders instead of
+   * tokens, and the person sees these tokens in their place.
    */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
@@ -233,8 +233,8 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns the menu button for a person. If the person has no own button, or `user` is null, returns the bot's default
-   * button, or null if there is none.
+   * Returns the menu button that a person sees: the button that was set for this person, or otherwise the bot's default
+   * button. Returns null if there is neither. If `user` is null, returns the default button.
    */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
@@ -278,7 +278,7 @@ export class Bots extends Transfers {
     return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
   }
 
-  /** Decrypts a token. `kept` is null if the bot got another owner after the first check. */
+  /** Decrypts a bot's token. `kept` is null if the bot got another owner after the caller was checked. */
   #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);

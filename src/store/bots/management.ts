@@ -23,8 +23,8 @@ export function createManagement(context: StoreContext, control: ControlCopies, 
     ...createTalks(context),
     /**
      * Returns the id of the management bot. If the bot does not exist, creates it with this username and these texts.
-     * As for other bots with a webhook, its updates are queued, a worker leases the queue, and the updates stay in
-     * order within each chat. Error: `username_taken`.
+     * Its updates are queued and delivered like those of any bot with a webhook: a worker leases the queue, and updates
+     * stay in order within each chat. Error: `username_taken`.
      */
     async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);

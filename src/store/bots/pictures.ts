@@ -36,7 +36,7 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
         await bots.owned(owner, bot);
-        // Refuses if the bot was transferred away and back after the check. The owner may try again.
+        // Refuses the change if the bot has been transferred away and back in the meantime. The owner may try again.
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);

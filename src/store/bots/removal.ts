@@ -46,7 +46,7 @@ export function createRemovalFollowing(
     if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
   }
 
-  /** Deletes some of the bot's stored updates. The sweep deletes the rest later. */
+  /** Deletes some of the bot's stored updates. The sweep deletes the remaining updates later. */
   async function deleteKept(id: number): Promise<void> {
     const shard = shards.at(keys.partitions.of(id));
     for (let pieces = 0; await deleteKeptOfBot(shard, id); )
@@ -66,7 +66,7 @@ export function createRemovalFollowing(
       }
       await dropReplays(shards.at(keys.partitions.of(id)), id);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
-      // The bot's version tells the script to drop the queue.
+      // Passes the bot's version, so that the script drops the bot's queue.
       await webhooks.refresh(id, gone.version);
       await leaveChats(id);
       await deleteKept(id);

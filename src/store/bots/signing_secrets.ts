@@ -15,7 +15,8 @@ import type { Bots } from './bots.js';
 export interface SigningSecret {
   readonly secret: string;
   /**
-   * When deliveries are no longer signed with the former secret, as Unix time in ms. Null if there is no former secret.
+   * Until when deliveries are also signed with the former secret, as Unix time in ms. Null if there is no former
+   * secret.
    */
   readonly formerUntil: number | null;
 }

@@ -97,8 +97,8 @@ export function createStickerSets({ db }: StoreContext) {
         return [...stickers, sticker];
       }),
     /**
-     * Moves a sticker to a position in its set, counted from 0. A greater position than the last one means the last
-     * one.
+     * Moves a sticker to a position in its set, counted from 0. If the position is too large, the sticker goes to the
+     * end.
      */
     move: (bot: number, name: string, key: string, place: number) =>
       changeOne(bot, name, key, (list, at) =>
@@ -112,13 +112,16 @@ export function createStickerSets({ db }: StoreContext) {
       key: string,
       fields: Partial<Pick<SetSticker, 'emoji' | 'keywords'>>,
     ) => changeOne(bot, name, key, (list, at) => list.with(at, { ...(list[at] as SetSticker), ...fields })),
-    /** Replaces a sticker with a new one at the same position. Error: `sticker_in_set`. */
+    /** Replaces a sticker with another sticker at the same position. Error: `sticker_in_set`. */
     replace: (bot: number, name: string, key: string, sticker: SetSticker) =>
       changeOne(bot, name, key, (list, at) => {
         if (list.some((one, i) => i !== at && one.key === sticker.key)) fail('sticker_in_set');
         return list.with(at, sticker);
       }),
-    /** Yields the bot's sets in the order of their names, at most `sticker_sets_per_bot_max`. Keeps only one set in memory. */
+    /**
+     * Yields the bot's sets in the order of their names, at most `sticker_sets_per_bot_max`. Keeps only one set in
+     * memory.
+     */
     async *listOf(bot: number): AsyncIterable<rows.StickerSet> {
       for (const name of await rows.loadStickerSetNames(db, bot)) {
         const set = await rows.loadStickerSet(db, name);

@@ -1,4 +1,7 @@
-/** Writes and reads the hints that announce chat actions, such as typing. A chat action changes nothing in the chat. */
+/**
+ * Writes and reads the hints that announce chat actions, such as typing. A chat action is not stored, so its hint
+ * contains all of its data.
+ */
 import type { Profile } from '../core/codec.js';
 
 export interface ShownAction {

@@ -6,7 +6,10 @@ import { fail } from '../../errors.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Limits the rate for each account or chat: a burst of `calls`, and after that one call per interval. */
+/**
+ * Limits how often something may happen for each account or chat: `calls` times in a burst, and after that once per
+ * interval.
+ */
 class Rate {
   readonly #calls: number;
   readonly #intervalMs: number;
@@ -40,8 +43,8 @@ export function createActionRates({ time }: Pick<StoreContext, 'time'>) {
     /** Counts a change of a person's draft. Error: `too_many_requests`. */
     takeDraft: (person: number): void => take(drafts, person),
     /**
-     * Counts an action in a chat. Returns false if there are too many actions in the chat. They are limited because
-     * each is sent to all members with an open window. Call this only for members.
+     * Counts an action in a chat, because each action is sent to all members with an open window. Returns false if
+     * there are too many actions in the chat. Call this only for members.
      */
     hasRoom: (chat: number): boolean => inChats.take(chat, time.monotonic()),
   };

@@ -129,7 +129,7 @@ export class Activity {
         return { chat, date: date || (joined?.get(chat.id) ?? 0), newest: id };
       })
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // Most people's chats fit on one page. Their order is not needed again.
+    // Keeps the order of the chats only if there is a second page, because only later pages need the order again.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }

@@ -21,9 +21,9 @@ export interface ChatState {
 }
 
 /**
- * The kind of the chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked
- * the bot. `person` is a chat of two people. It is `closed` instead if one of the two blocked the other or deleted
- * their account.
+ * The kind of a chat. A `private` chat is a channel that only members can see. A `blocked` chat is a direct chat whose
+ * user blocked the bot. A `person` chat is a chat of two people. A `closed` chat is also a chat of two people, but one
+ * of them blocked the other or deleted their account.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private' | 'person' | 'closed';
 
@@ -125,8 +125,8 @@ export class ChatCopies {
   }
 
   /**
-   * Reads the user from Postgres too, because the copy of the user in Redis may be older than this version of the chat.
-   * After two quick changes of a name, the chat would then keep the first new name.
+   * Loads the user's name from Postgres, because the copy of the user in Redis may be older than this version of the
+   * chat. After two quick changes of the name, the chat would otherwise keep the first new name.
    */
   async #loadDirect({ id, user }: ChatRef) {
     const row = await rows.loadDirectChat(this.context.db, id, user);
@@ -140,7 +140,7 @@ export class ChatCopies {
 
   /**
    * Stores the profiles of both people in the record, so that reading the chat needs no other record. Loads both
-   * profiles from Postgres, for the same reason as `#loadDirect`.
+   * profiles from Postgres, because copies of people in Redis may be older than this version of the chat.
    */
   async #loadPeople(row: rows.ChatRow) {
     const { id, incarnation, version, gone } = row;

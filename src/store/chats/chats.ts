@@ -29,8 +29,8 @@ const nobody: Member = {
 export { userProfile };
 
 /**
- * Limits how often a person's chats are compared with other people's chats. A person may be in thousands of chats, and
- * one comparison then takes Postgres several milliseconds.
+ * Limits how often the service checks whether two people share a chat. For a person in thousands of chats, one check
+ * takes Postgres several milliseconds.
  */
 const takeLookUps = (context: StoreContext, who: number, count: number) =>
   takeCalls(context, 'look_up', who, {

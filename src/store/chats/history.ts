@@ -15,8 +15,8 @@ import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
   /**
-   * The messages of a page, at most `ruleLimits.page_bytes_max` bytes together. The messages to which they reply or
-   * which they pin do not count.
+   * The messages of a page, at most `ruleLimits.page_bytes_max` bytes together. Replied-to and pinned messages do not
+   * count towards this limit.
    */
   readonly messages: readonly StoredMessage[];
   /** The next page has ids below this id. 0 if this page is the last. */
@@ -167,7 +167,8 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // If the byte limit stopped the query, the ids below the lowest loaded message were not read and do not count.
+      // If the byte limit ended the query early, the messages below the lowest loaded message were not read. Leaves out
+      // their ids.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }
@@ -175,9 +176,9 @@ export class History {
   }
 
   /**
-   * If no id from `cursor` to `lowest` has a message, returns the id below which to continue. Such gaps exist because
-   * each new incarnation skips `incarnation_sequence_skip` ids. Continues at the lower edge of the gap, because the
-   * next messages may be only in Redis. If Postgres has a message above this edge, continues at that message.
+   * Returns the value of `before` with which to continue if no id from `cursor` to `lowest` has a message. Ids may have
+   * such a gap, because each new incarnation skips `incarnation_sequence_skip` ids. Continues below the gap, where
+   * messages may be only in Redis. If Postgres has a message inside the gap, continues at that message.
    */
   async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
     const { shards, keys } = this.#context;

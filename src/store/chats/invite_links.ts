@@ -28,8 +28,8 @@ export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?
  */
 export class InviteLinks extends Members {
   /**
-   * Loads a link that was just changed. Even a link that was just revoked has a row, because the most recently revoked
-   * links are kept.
+   * Loads an invite link that was just changed. If it was just revoked, it still has a row, because Postgres keeps the
+   * most recently revoked links.
    */
   async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
     await this.control.refresh('details', chat.id);

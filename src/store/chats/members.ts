@@ -65,7 +65,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Returns the bots that may see the invite link of an event: the administrators that may invite people. */
+  /** Returns the bots to which an event may show its invite link: the administrators that may invite people. */
   async #invitersOf(chat: ChatRef, event: events.MemberEvent): Promise<readonly number[]> {
     if (event.request_bots !== null || event.link === null) return event.request_bots ?? [];
     const administrators = await this.administrators(chat);
@@ -95,8 +95,8 @@ export class Members extends ChatCopies {
         post: 0,
       });
     const change = { who, was, became };
-    // A person with an approved request counts as having joined by a link, and is therefore the author of the service
-    // message.
+    // If a member joined by a link, the member is the author of the service message. An approved join request counts as
+    // joining by a link.
     const author = event.link === null ? by : who;
     const service = event.service && {
       ...event.service,
@@ -129,7 +129,8 @@ export class Members extends ChatCopies {
       from: pack(by),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      // Each attempt needs a new token, for the same reason as in `ReadBack.complete`.
+      // Uses a new token for each attempt. If an attempt used an earlier token again, the script could recreate a fill
+      // ticket that a write has removed.
       const own = { token: this.context.uniqueText(), ...args };
       const result = await scripts.call('chats/post_member_event', partition, at, own);
       if (result.status === 'ok') return true;
@@ -147,7 +148,8 @@ export class Members extends ChatCopies {
         chat.user,
         limits.member_events_batch_max,
       );
-      // Posts all pending events in order, so that each bot receives them in order even if several processes post them.
+      // Posts all pending events in order. Each bot then receives them in order, even if several processes post events
+      // of this chat.
       for (const event of pending) await this.#post(chat, event);
       if (pending.length === 0) return;
       await events.removeEvents(
@@ -167,8 +169,8 @@ export class Members extends ChatCopies {
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
     ]);
-    // Refreshes the person's chat list last, because the refresh wakes the person's event streams, and their clients
-    // then read the chat.
+    // Refreshes the person's chat list only after the other copies, because this refresh wakes the person's event
+    // streams, and their clients then read the chat.
     if (!isBot) {
       await this.control.refresh('chats', id);
       await this.#dropDraft(chat, id);

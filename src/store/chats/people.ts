@@ -30,8 +30,8 @@ export function createPeople(
       const { id, isNew } = await rows.openPersonChat(db, user, other, isStranger, incarnationOf);
       if (isNew) {
         await Promise.all([user, other].map((person) => control.refresh('member', id, person)));
-        // Refreshes the chat lists last, because the refresh wakes the event streams, and their clients then read the
-        // chat.
+        // Refreshes the chat lists only after the other copies, because this refresh wakes the event streams of both
+        // people, and their clients then read the chat.
         await Promise.all([user, other].map((person) => control.refresh('chats', person)));
       }
       return sharedChat(id);

@@ -13,7 +13,7 @@ export interface PersonDraft {
   readonly version: number;
 }
 
-/** Begins a hint about a person's draft. Continues with the chat id, the version and the text. */
+/** The prefix of a hint about a person's draft. The chat id, the version and the text follow. */
 const hintPrefix = 'person_draft ';
 
 /** Reads a hint. Returns null if the hint is not about a person's draft. */

@@ -2,14 +2,14 @@
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 
-/** Begins a hint that the person has read a chat up to a message. Continues with the chat id and the message id. */
+/** The prefix of a hint that the person has read a chat up to a message. The chat id and the message id follow. */
 export const readHint = 'read ';
 /**
- * Begins a hint that a chat in the person's list changed. Either the person muted, pinned or archived the chat or undid
- * this, or the bot or other person in the chat has a new name or avatar. Continues with the chat id.
+ * The prefix of a hint that a chat in the person's list changed. The chat id follows. Either the person muted, pinned
+ * or archived the chat or undid this, or the bot or the other person in the chat has a new name or avatar.
  */
 export const settingsHint = 'settings ';
-/** Begins a hint that the person's scheduled posts in a channel changed. Continues with the chat id. */
+/** The prefix of a hint that the person's scheduled posts in a channel changed. The chat id follows. */
 export const scheduledHint = 'scheduled ';
 /** The hint that the person's own name, avatar or settings changed. */
 export const profileHint = 'profile';

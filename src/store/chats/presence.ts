@@ -47,7 +47,7 @@ export function createPresence(
   const timer = noting ? time.every(limits.presence_renew_ms, renew).unref() : undefined;
 
   return {
-    /** Call this when a person opens their first window on this node or closes the last one. */
+    /** Records that a person has opened a first window on this node, or has closed the last window on this node. */
     changed(user: number, present: boolean) {
       if (!noting) return;
       if (present) here.add(user);

@@ -107,9 +107,10 @@ export class Search {
   }
 
   /**
-   * Finds messages in these chats, one chat after the other, up to limits.search_hits_per_chat messages per chat. Reads
-   * only the newest limits.search_rows_per_chat_max rows of a chat. In the first chat, finds ids below `before`, unless
-   * `before` is 0. Starts no new step after limits.search_steps_ms. Error: as for `inChat`.
+   * Finds messages in several chats, one chat after the other, up to limits.search_hits_per_chat messages per chat.
+   * Reads only the newest limits.search_rows_per_chat_max rows of a chat. If `before` is not 0, finds only ids below
+   * `before` in the first chat. Starts no new step after limits.search_steps_ms. Error: `unavailable` if a step takes
+   * Postgres longer than limits.search_timeout_ms.
    */
   async inChats(
     chats: readonly ChatRef[],
@@ -139,7 +140,10 @@ export class Search {
     return { messages, chats: searched, next: 0 };
   }
 
-  /** Returns the first ranges that together have about `rows` rows. The last returned range may exceed `rows`. */
+  /**
+   * Returns as many of the first ranges as one step may read: about `rows` rows together. The last returned range may
+   * exceed this number.
+   */
   #stepOf<T extends SearchRange>(ranges: readonly T[], rows: number): readonly T[] {
     let count = 0;
     for (let left = rows; left > 0 && count < ranges.length; count++)
@@ -212,8 +216,8 @@ export class Search {
   }
 
   /**
-   * Returns up to `most` messages whose current records match. If these messages fill a page, `last` is the id of the
-   * last checked message, and the search of the chat continues there on the next page. Otherwise `last` is null.
+   * Returns up to `most` of these messages. Leaves out messages whose current records do not match. If the page is
+   * full, `last` is the id of the last checked message, and the next page continues there. Otherwise `last` is null.
    */
   async #confirm(chat: ChatRef, ids: readonly number[], words: readonly string[], most: number) {
     const messages: StoredMessage[] = [];

@@ -3,7 +3,7 @@ import type { Time, Timer } from '../../time.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** The prefixes of hints about drafts. A draft changes nothing in the chat. */
+/** The prefixes of hints about drafts. These hints carry the data, because a draft changes nothing in the chat. */
 const draftHint = 'draft ';
 const stoppedHint = 'draft_stopped ';
 
@@ -13,7 +13,10 @@ export interface MessageDraft {
   readonly after_message_id: number;
   readonly can_stop: boolean;
   readonly stopped: boolean;
-  /** Empty until the bot has written text. Also empty after a stop, unless the bot keeps the stopped draft. */
+  /**
+   * The text of the draft. Empty until the bot has written text, and after a stop, unless the bot keeps the stopped
+   * draft.
+   */
   readonly text: string;
   readonly entities?: readonly unknown[];
 }
@@ -99,7 +102,7 @@ export class DraftPace {
   }
 
   #resume(chat: ChatRef, paused: Paused): void {
-    // Does nothing if the stream has ended.
+    // Shows nothing after `end`, which removes all chats from `#paused`.
     if (this.#paused.get(chatText(chat)) !== paused) return;
     this.#paused.delete(chatText(chat));
     if (paused.next !== null) this.#showNow(chat, paused.next);

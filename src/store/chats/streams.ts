@@ -30,7 +30,7 @@ export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 export interface Change {
   readonly chat: ChatRef;
   readonly kind: ChangeKind;
-  /** A message id, 0 after an unpin, or the id of a callback query. */
+  /** The id of the message or callback query that the change is about. 0 after an unpin. */
   readonly id: string;
   /**
    * The changed message. Null for a change without a message, and for a message that was deleted or is not in Redis.
@@ -46,8 +46,8 @@ export interface Change {
 export interface StreamListener {
   change(change: Change): void;
   /**
-   * Called when the stream has started. From now on, it reports all changes. If it ends at this point, a client can
-   * resume it from `cursor`.
+   * Called when the stream has started. The stream reports all changes after this moment. A client whose stream ends
+   * before the first change can resume the stream from `cursor`.
    */
   start(cursor: string): void;
   /**
@@ -133,8 +133,8 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Omits changes after `version`, because the next read returns them. Reports a gap immediately, even if the next read
-  // then reports it again.
+  // Omits changes after `version`, because the next read returns them. Keeps every gap (a report of lost changes), even
+  // if the next read reports the gap again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }
@@ -312,12 +312,12 @@ class Stream {
         this.#listener.draftStopped(chat, draft);
       }
     });
-    // Ends this subscription immediately if the stream has ended in the meantime.
+    // If the stream has ended in the meantime, ends the new subscription to the chat at once.
     if (this.#state === 'ended') return stop();
     this.#unlisten.set(chatText(chat), stop);
     if (this.#state === 'open') this.#listener.membership(chat, true);
-    // Reports the complete change log of a chat, or a `gap`, because the chat may have changed after the person joined
-    // and before this check.
+    // Reports the complete change log of a chat, or a `gap` (lost changes), because the chat may have changed after the
+    // person joined and before this check.
     const isNew = this.#state === 'starting' && !this.#resumes;
     if (!isNew && !this.#cursors.has(partition)) this.#cursors.set(partition, 1);
   }
@@ -393,8 +393,9 @@ export class Streams {
   }
 
   /**
-   * Starts a stream. If `cursor` is given, reports only changes after this cursor. `unseen` is true if the browser
-   * window is not visible, and the window then does not count as open. Returns a function that ends the stream.
+   * Starts a person's event stream. If `cursor` is given, the stream reports only changes after this cursor. If
+   * `unseen` is true, the client's window is hidden, so the stream does not count as an open window. Returns a function
+   * that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {
@@ -420,8 +421,8 @@ export class Streams {
   }
 
   /**
-   * Counts another kind of stream, such as a stream of reactions, against the person's limit. Returns a function that
-   * ends the count, or null if the person has too many streams.
+   * Counts a stream of another kind, such as a stream of reactions, against the person's limit. Returns a function that
+   * removes this stream from the count, or null if the person already has too many streams.
    */
   join(user: number): (() => void) | null {
     if (this.openOf(user) >= limits.streams_per_user_max) return null;

@@ -1,7 +1,7 @@
 /**
- * Encodes records for Redis and Postgres. A message record starts with a header, a msgpack array of small fields that
- * scripts read and write. Three segments follow that scripts only copy: content, keyboard and constant fields. For a
- * channel message, the script appends the post id.
+ * Encodes records for Redis and Postgres. A message record starts with a header: a msgpack array of small fields that
+ * scripts read and write. Three segments follow: content, keyboard and constant fields. Scripts only copy these
+ * segments. In the record of a channel message, the script adds the post id at the end.
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
@@ -24,7 +24,7 @@ export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
-  /** First name, or the title of a group or channel. */
+  /** The first name of a person or bot, or the title of a group or channel. */
   readonly n: string;
   readonly l?: string;
   readonly u?: string;
@@ -109,7 +109,7 @@ export interface ContentObject {
 /** The link preview options, named as in the wire format. */
 export interface LinkPreviewOptions {
   readonly is_disabled?: true;
-  /** The page whose preview is shown, instead of the first link in the text. */
+  /** The URL of the page whose preview is shown. If absent, the preview is of the first link in the text. */
   readonly url?: string;
   readonly prefer_small_media?: true;
   readonly prefer_large_media?: true;
@@ -211,7 +211,7 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 
 /**
  * Packs the text first and the media after it, so that a script can replace a caption without unpacking the media.
- * Throws `entities_too_long` if the result is too large, which only links can cause.
+ * Throws `entities_too_long` if the result is too large. Only the URLs of links can make it too large.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const parts: unknown[] = media === undefined ? [words] : [words, media];
@@ -242,8 +242,8 @@ export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' 
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // Packs the six numbers as one array and drops the array's first byte, because this is faster than packing each
-  // number.
+  // Packs the six numbers together as an array and drops the array's first byte, because this is faster than packing
+  // each number.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
@@ -297,7 +297,7 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
   };
 }
 
-/** Returns the size of the msgpack value at `at`, which must be a number. The header contains only numbers. */
+/** Returns the size of the msgpack number at position `at`. The header of a record contains only numbers. */
 function intSize(bytes: Buffer, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80 || lead >= 0xe0) return 1;
@@ -340,8 +340,8 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * Returns the day on which a message was sent, in days since 1970 in UTC, below 2^16. If the date is not encoded as a
- * 32-bit integer, the bytes are not a record, and the result is 0.
+ * Returns the day on which a message was sent, in days since 1970 in UTC, below 2^16. Returns 0 for bytes that are not
+ * a record, which is the case if the date is not encoded as a 32-bit integer.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);

@@ -20,8 +20,8 @@ export interface StoreShards {
 }
 
 /**
- * Returns shards whose databases `once` has wrapped. If the call is repeated, a wrapped database does not repeat its
- * transactions. `partition` is any partition that is stored in the database.
+ * Returns shards whose databases are wrapped by `once`, so that a repeated call does not run its transactions again.
+ * `partition` is any partition that is stored in the database.
  */
 export function shardsOnce(
   shards: StoreShards,
@@ -69,7 +69,9 @@ export interface StoreContext {
   readonly durable?: boolean;
 }
 
-/** Returns how long a record stays in Redis, in ms. The time is shorter while the Redis server is full. */
+/**
+ * Returns how long a record from Postgres stays in Redis, in ms. This time is shorter while the Redis server is full.
+ */
 export const readBackTtlMs = (
   { scripts, hotTtlMs }: Pick<StoreContext, 'scripts' | 'hotTtlMs'>,
   partition: number,
@@ -86,8 +88,8 @@ export function createUniqueText(random: Random): () => string {
 }
 
 /**
- * Why a call may be repeated. `once`: the client sent an idempotency key. `answer`: the call comes from a webhook's
- * answer, and the delivery may be repeated.
+ * Why a call may be attempted again. With `once`, the client sent an idempotency key. With `answer`, the bot made the
+ * call in its answer to a webhook delivery, and the delivery may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

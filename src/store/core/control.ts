@@ -41,7 +41,7 @@ interface Kind<T> {
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
   /** Loads several records at once. Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
-  /** `nowMs` is the time of Redis. */
+  /** Decodes the fields of a copy. `nowMs` is the Unix time by the clock of Redis. */
   read(fields: readonly unknown[], id: number, nowMs: number): T;
 }
 
@@ -135,7 +135,7 @@ export interface SealedWebhook {
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** When the former signing secret becomes invalid, as Unix time in ms. Null if there is no former signing secret. */
+  /** Until when the former signing secret is valid, as Unix time in ms. Null if there is no former signing secret. */
   readonly formerUntil: number | null;
   readonly retry: RetryPolicy | null;
   /** The encrypted routes, or null for a bot that never had routes. */
@@ -188,8 +188,8 @@ const bot: Kind<Bot> = {
   async loadMany(sql, ids) {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
-  // Also reads copies without `names`, which older releases stored. Does not use a spread, because it would give each
-  // bot its own hidden class in V8 (decision 0078). Each read of a bot's property would then miss the CPU cache.
+  // Copies that older releases stored may lack `names`. Does not use a spread, because each bot would then get its own
+  // hidden class in V8 (decision 0078), and each read of a bot's property would miss the CPU cache.
   read: ([owner, username, name, token, names = {}, state = '', placeholder, feedback], id) =>
     ({
       id,
@@ -221,7 +221,7 @@ const user: Kind<User> = {
       }
     );
   },
-  // Also reads copies without the last three fields, which older releases stored.
+  // Copies that older releases stored may lack the last three fields.
   read: (
     [
       externalId,
@@ -306,7 +306,7 @@ const details: Kind<ChatDetails> = {
       row && { version: row.version, fields: [row.description, row.photo ?? [], row.permissions, row.links] }
     );
   },
-  // Also reads copies without `links`, which older releases stored.
+  // Copies that older releases stored may lack `links`.
   read: ([description, photo, permissions, links = {}]) =>
     ({ description, photo, permissions, links }) as ChatDetails,
 };
@@ -343,12 +343,15 @@ const descriptions: Kind<Descriptions> = {
       }
     );
   },
-  // Also reads copies without the last three fields, which older releases stored.
+  // Copies that older releases stored may lack the last three fields.
   read: ([description, shortDescription, pictures = {}, menuButton = null, defaultRights = {}]) =>
     ({ description, shortDescription, pictures, menuButton, defaultRights }) as Descriptions,
 };
 
-/** Returns the webhook in a row. Copies in Redis store the fields in this order. */
+/**
+ * Returns the webhook settings from a Postgres row. Never reorder the fields: copies in Redis store only the values, in
+ * this order.
+ */
 export const sealedOf = (row: WebhookRow): SealedWebhook => ({
   version: row.version,
   url: row.url_box,
@@ -371,7 +374,7 @@ const webhook: Kind<SealedWebhook> = {
     if (!row) return { version: 0, fields: [0, null] };
     return { version: row.copy_version, fields: Object.values(sealedOf(row)) };
   },
-  // Also reads copies without the last two fields, which older releases stored.
+  // Copies that older releases stored may lack the last two fields.
   read: ([
     version,
     url,
@@ -465,8 +468,8 @@ export class ControlCopies {
   }
 
   /**
-   * Refreshes those copies that exist. With the empty fill ticket, the script creates no missing copy. The refresh also
-   * invalidates pending fill tickets.
+   * Refreshes copies that exist in Redis. The script creates no missing copy, because it gets an empty fill ticket. A
+   * refresh also invalidates pending fill tickets.
    */
   async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
@@ -520,7 +523,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // A missing copy is created with a ticket. Without a ticket, a late refresh could restore an old state.
+    // Creates a missing copy only with a fill ticket. Otherwise a refresh that arrives late could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }

@@ -7,8 +7,8 @@
  * hint. Because hints may get lost, the oldest entry of the journal is also read every durable_look_ms: a flusher
  * removes entries only after it has committed them.
  *
- * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome of
- * the call is unknown.
+ * If Redis was restarted or replaced after a change, the change may be lost. The run id then differs, and the outcome
+ * of the call is unknown.
  */
 import { ApiError, fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
@@ -21,7 +21,7 @@ import type { Keys } from './keys.js';
 
 /**
  * The partitions that a call changed. Maps each partition to the run id that Redis had before the call's first change
- * in it.
+ * in this partition.
  */
 export type Changes = Map<number, string>;
 
@@ -32,7 +32,9 @@ export interface DurableCall {
   onGone(listener: () => void): void;
 }
 
-/** The state of a call that waits for confirmation. Its caller may disconnect meanwhile. */
+/**
+ * The state of a durable call that waits until its changes are in Postgres. The caller may disconnect during the wait.
+ */
 interface Confirmation {
   isGone: boolean;
   readonly cancels: Array<() => void>;
@@ -57,8 +59,8 @@ interface Watched {
   /** The version up to which the journal's entries are in Postgres, as far as this process knows. */
   flushed: number;
   /**
-   * The read that will be sent at the end of this event loop turn. Resolves with undefined if Redis did not reply in
-   * time.
+   * The pending read of the journal's progress, which is sent at the end of this event loop turn. Resolves with
+   * undefined if Redis does not reply in time.
    */
   reading: Promise<Progress | undefined> | undefined;
   /**
@@ -119,11 +121,17 @@ export function notingRunner(
   };
 }
 
-/** The error of a call whose changes may be lost if Redis loses data. */
+/**
+ * The error of a durable call whose changes were not confirmed in Postgres, so that a loss of data in Redis may lose
+ * them.
+ */
 const unconfirmed = () => new ApiError('not_durable', { retry_after: 1 });
 
 export class Durability {
-  /** The number of pending answers and of their bytes, and the number of calls that ended confirmed and unconfirmed. */
+  /**
+   * Counts unanswered durable calls (`waiting`) and the `bytes` of their answers. Also counts answered calls: those
+   * whose changes are in Postgres (`confirmed`), and all others (`unconfirmed`).
+   */
   readonly stats = { waiting: 0, bytes: 0, confirmed: 0, unconfirmed: 0 };
   readonly #scripts: ScriptRunner;
   readonly #keys: Keys;
@@ -131,7 +139,7 @@ export class Durability {
   readonly #hints: Pick<Hints, 'listen'>;
   readonly #watched = new Map<number, Watched>();
   readonly #asking = new Set<number>();
-  /** For each account with unanswered calls, the number of these calls and of their bytes. */
+  /** For each account, how many of its durable calls are unanswered, and the total size of their answers. */
   readonly #accounts = new Map<number | string, { waiting: number; bytes: number }>();
   #waits = 0;
   #listens = false;
@@ -223,7 +231,7 @@ export class Durability {
   #watch(partition: number): Watched {
     if (!this.#listens) {
       this.#listens = true;
-      // Does not wait for the subscription, because the progress is also read regularly.
+      // Does not wait until the subscription is active, because the progress of journals is also read regularly.
       void this.#hints.listen(this.#keys.flushed(), (hint) => {
         for (const [flushed, version] of marksTold(hint)) this.#flushed(flushed, version);
       });
@@ -314,7 +322,8 @@ export class Durability {
       if (watched.waits.size === 0 || watched.looking) continue;
       watched.looking = true;
       watched.askedAt = never;
-      // The read can only confirm waits that began before it was sent.
+      // Takes only the waits that have already begun, because a read cannot confirm a wait that begins after the read
+      // was sent.
       const waits = [...watched.waits];
       this.#progress(partition, watched)
         .then((progress) => {

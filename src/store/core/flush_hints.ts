@@ -9,7 +9,7 @@ const numbersIn = (hint: Buffer): number[] => hint.toString('latin1').split(' ')
 
 function tell(scripts: ScriptRunner, channel: string, hint: string): void {
   if (hint === '') return;
-  // Ignores a failure, because fronts also read the progress of journals regularly.
+  // Ignores an error, because fronts do not depend on hints: they also read the progress of journals regularly.
   scripts.call('journal/tell', 0, { channel }, { hint }).catch(() => undefined);
 }
 

@@ -56,7 +56,10 @@ export class Keys {
   /** Returns the prefix shared by all keys of a queue. The queue belongs to a bot or to a route (`queue_ids.ts`). */
   readonly #of = (queue: number) => this.#at(this.partitions.of(botOf(queue)));
 
-  /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */
+  /**
+   * HASH: the state of a partition, for example its run id and its last version. `redis_state.ts` lists the fields. One
+   * per partition, never evicted.
+   */
   readonly meta = (p: number) => `${this.#at(p)}:meta`;
   /**
    * STREAM of entries with the fields k (entity), i (image) and s (state). The id of an entry is `version-bytes`, where
@@ -75,7 +78,10 @@ export class Keys {
   readonly windowsRoot = (p: number) => `${this.#at(p)}:windows:`;
   /** STRING: the id of the flusher that reads the partition's journal. Expires. */
   readonly flushLease = (p: number) => `${this.#at(p)}:flush_lease`;
-  /** STRING: the id of the node that removes outdated entities while the partition recovers. Expires. */
+  /**
+   * STRING: the id of the node that removes outdated messages, chats, posts and polls from Redis while the partition
+   * recovers. Expires.
+   */
   readonly forgetting = (p: number) => `${this.#at(p)}:forgetting`;
   /** The key prefixes of all journaled entities. Missing entities can be loaded from Postgres. */
   readonly journaledRoots = (p: number): readonly string[] =>
@@ -116,8 +122,8 @@ export class Keys {
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
   readonly postRoot = (p: number) => `${this.#at(p)}:post:`;
   /**
-   * The key prefix for users who reacted to a post recently. Each generation is a HASH from user to emoji. May be
-   * evicted.
+   * The key prefix for the users who recently reacted to a post. They are stored in several generations. Each
+   * generation is a HASH from user to emoji. May be evicted.
    */
   readonly acted = (post: number) => `${this.#at(partitionOfPost(post))}:acted:${post}:`;
   readonly actedRoot = (p: number) => `${this.#at(p)}:acted:`;
@@ -129,11 +135,14 @@ export class Keys {
   /** HASH: the definition of a poll, its counts and its end. May be evicted. Bounded by limits.poll_options_max. */
   readonly poll = (poll: number) => `${this.#at(partitionOfPost(poll))}:poll:${poll}`;
   readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
-  /** The key prefix for people who voted recently. Each generation is a HASH from user to options. May be evicted. */
+  /**
+   * The key prefix for the people who recently voted in a poll. They are stored in several generations. Each generation
+   * is a HASH from user to options. May be evicted.
+   */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
   /**
-   * ZSET of changed or open polls, scored by the time (ms) at which the poll's bot gets the poll's state. Bounded by
-   * the partition's open polls.
+   * ZSET of polls to report to their bots, scored by the time (ms) of the report: soon after a change, or when the poll
+   * closes. Bounded by the partition's open polls.
    */
   readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
@@ -145,7 +154,7 @@ export class Keys {
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
   readonly message = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:msg:${chatText(chat)}:${messageId}`;
-  /** The key prefix of all messages in a partition. In a key, the id of the chat as text and the message id follow. */
+  /** The key prefix of all messages in a partition. The chat as text and the message id follow the prefix. */
   readonly messageRoot = (p: number) => `${this.#at(p)}:msg:`;
   readonly chatRoot = (p: number) => `${this.#at(p)}:chat:`;
   readonly changesRoot = (p: number) => `${this.#at(p)}:changes:`;
@@ -161,22 +170,25 @@ export class Keys {
    * HASH: the draft of a message that a bot is writing in a direct chat. Bounded by limits.content_bytes_max. Expires.
    */
   readonly draft = (chat: ChatRef) => `${this.#near(chat.id)}:draft:${chatText(chat)}`;
-  /** CHANNEL: carries hints about a chat's changes, and chat actions and bots' drafts. */
+  /** CHANNEL: carries hints about a chat: its changes, chat actions and bots' drafts. */
   readonly chatChannel = (chat: ChatRef) => `${this.#near(chat.id)}:on_chat:${chatText(chat)}`;
   /**
-   * HASH: a person's unsent texts, keyed by chat. Bounded by limits.person_drafts_max and person_drafts_bytes_max. Expires
-   * after limits.person_draft_ttl_ms.
+   * HASH: a person's unsent texts, keyed by chat. Bounded by limits.person_drafts_max and person_drafts_bytes_max.
+   * Expires after limits.person_draft_ttl_ms.
    */
   readonly personDrafts = (user: number) => `${this.#near(user)}:person_drafts:${user}`;
   /**
-   * CHANNEL: carries hints about a user's or bot's control record, chat list and read marks, and the person's drafts.
+   * CHANNEL: carries hints about a user or bot: the control record, the chat list, read marks, and a person's drafts.
    */
   readonly userChannel = (user: number) => `${this.#near(user)}:on_user:${user}`;
   /**
    * STREAM of a bot's pending updates, with ids `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max.
    */
   readonly queue = (queue: number) => `${this.#of(queue)}:queue:${queue}`;
-  /** HASH: sequence, bytes, mask and poll of a bot's queue. One per bot and route, never evicted. */
+  /**
+   * HASH: the state of an update queue, for example its last update id, its size, its mask of update kinds and its
+   * current poll. One per bot and route, never evicted.
+   */
   readonly queueState = (queue: number) => `${this.#of(queue)}:queue_state:${queue}`;
   /**
    * HASH: the routes of a bot, and for each listed chat the routes that list it. Bounded by limits.routes_max and
@@ -193,32 +205,40 @@ export class Keys {
   /** ZSET of a bot's consumers, by the end of their leases (ms). Bounded by limits.consumers_max. Expires. */
   readonly consumers = (bot: number) => `${this.#near(bot)}:consumers:${bot}`;
   /**
-   * HASH: the cursor of a shared queue, and for each consumer its poll, its offset and the updates sent to it. Bounded
-   * by limits.consumers_max and limits.updates_batch_max. Expires.
+   * HASH: the state of a queue that several consumers share. It has the queue's cursor, and for each consumer its poll,
+   * its offset and the updates sent to it. Bounded by limits.consumers_max and limits.updates_batch_max. Expires.
    */
   readonly consumption = (queue: number) => `${this.#of(queue)}:consumption:${queue}`;
-  /** ZSET of `consumer:update_id:chat`: the first unsent update of each chat. Bounded by the queue. Expires. */
+  /**
+   * ZSET of `consumer:update_id:chat`: the first unsent update of each chat. Bounded by the length of the queue.
+   * Expires.
+   */
   readonly assigned = (bot: number) => `${this.#near(bot)}:assigned:${bot}`;
-  /** ZSET of `chat:update_id`: the assigned updates that are not sent yet. Bounded by the queue. Expires. */
+  /**
+   * ZSET of `chat:update_id`: the assigned updates that are not sent yet. Bounded by the length of the queue. Expires.
+   */
   readonly unsent = (bot: number) => `${this.#near(bot)}:unsent:${bot}`;
   /**
-   * HASH: for each chat, the consumer that holds it and the number of its unconfirmed updates. Bounded by the queue.
-   * Expires.
+   * HASH: for each chat, the consumer that holds the chat and the number of the chat's unconfirmed updates. Bounded by
+   * the length of the queue. Expires.
    */
   readonly holders = (bot: number) => `${this.#near(bot)}:holders:${bot}`;
   /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
   /**
    * ZSET of `chat:update_id`: the parked updates. They wait until the first failed update of their chat is retried.
-   * Bounded by the queue.
+   * Bounded by the length of the queue.
    */
   readonly parked = (queue: number) => `${this.#of(queue)}:parked:${queue}`;
   /**
-   * ZSET of chats with parked updates, scored by due time (ms). Bounded by the queue. The set is usually short, because
-   * a failing receiver gets no further updates.
+   * ZSET of chats with parked updates, scored by due time (ms). Bounded by the length of the queue. The set is usually
+   * short, because a failing receiver gets no further updates.
    */
   readonly retries = (queue: number) => `${this.#of(queue)}:retries:${queue}`;
-  /** HASH: for each chat, how often its first parked update has failed. Bounded like `retries`. */
+  /**
+   * HASH: for each chat with parked updates, how often its first parked update has failed. Bounded by the length of the
+   * queue.
+   */
   readonly attempts = (queue: number) => `${this.#of(queue)}:attempts:${queue}`;
   /**
    * ZSET of bots, scored by the time (ms) at which a worker must check the bot's webhook. Bounded by the partition's
@@ -230,11 +250,14 @@ export class Keys {
   /** The key prefix of open inline queries. Each query is a STRING, in the bot's partition. Expires. */
   readonly inlineQueries = (p: number) => `${this.#at(p)}:inline_query:`;
   /**
-   * The key prefix of answers to inline queries. Each answer is a HASH of the list, the query, and a message for each
-   * result. Expires. Bounded by limits.inline_answer_bytes_max.
+   * The key prefix of answers to inline queries. Each answer is a HASH with the list of results, the query, and the
+   * message of each result. Expires. Bounded by limits.inline_answer_bytes_max.
    */
   readonly inlineAnswers = (p: number) => `${this.#at(p)}:inline_answer:`;
-  /** The key prefix of the ids of cached answers. The digest of the query follows the prefix. Each id is a STRING. Expires. */
+  /**
+   * The key prefix for finding cached answers by query. The digest of the query follows. Each value is a STRING with
+   * the answer's id. Expires.
+   */
   readonly inlineCache = (bot: number) => `${this.#near(bot)}:inline_cache:${bot}:`;
   /** LIST of a bot's answers to inline queries, oldest first. Expires. Bounded by limits.inline_answers_max. */
   readonly inlineAnswersOf = (bot: number) => `${this.#near(bot)}:inline_answers:${bot}`;
@@ -246,8 +269,8 @@ export class Keys {
   /** CHANNEL: carries the id of an answered inline query. */
   readonly inlineChannel = (bot: number) => `${this.#near(bot)}:on_inline:${bot}`;
   /**
-   * STRING, a number: how many extra edits of a message, granted by presses of its buttons, are left. Expires after
-   * limits.granted_edit_ttl_ms.
+   * STRING, a number: how many extra edits of a message are left. Presses of the message's buttons grant extra edits.
+   * Expires after limits.granted_edit_ttl_ms.
    */
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:granted_edits:${chatText(chat)}:${messageId}`;
@@ -256,11 +279,11 @@ export class Keys {
    * may be edited again. Bounded by limits.pending_edits_bytes_max.
    */
   readonly pendingEdits = (p: number) => `${this.#at(p)}:pending_edits`;
-  /** ZSET of pending edits (`chat:message`), scored by due time (ms). Bounded like `pendingEdits`. */
+  /** ZSET of pending edits (`chat:message`), scored by due time (ms). Bounded by limits.pending_edits_bytes_max. */
   readonly editsDue = (p: number) => `${this.#at(p)}:edits_due`;
   /**
-   * STRING: the answer of an applied request, or of up to 16 requests in one combined run. Expires after
-   * limits.request_id_ttl_ms.
+   * STRING: the answer of an applied request, or of up to 16 requests that one script call applied together. Expires
+   * after limits.request_id_ttl_ms.
    */
   readonly request = (p: number, id: string) => `${this.#at(p)}:req:${id}`;
   /**
@@ -294,7 +317,10 @@ export class Keys {
   readonly authRevoked = () => `${this.#at(0)}:auth_revoked`;
   /** CHANNEL: carries a hint when a token is revoked. */
   readonly authChannel = () => `${this.#at(0)}:on_auth`;
-  /** CHANNEL: asks flushers to write the journals of some partitions now. In partition 0. */
+  /**
+   * CHANNEL: carries requests to write the journals of some partitions to Postgres now. Flushers listen. In partition
+   * 0.
+   */
   readonly flushAsked = () => `${this.#at(0)}:on_flush_asked`;
   /** CHANNEL: announces the flushed versions of journals. In partition 0. */
   readonly flushed = () => `${this.#at(0)}:on_flushed`;
@@ -319,8 +345,8 @@ export class Keys {
   /** HASH: settings on which all nodes in the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
   /**
-   * HASH: the last Postgres commit that Redis knows, and the Postgres server and its incarnation. In partition 0. One
-   * field per shard.
+   * HASH: the last Postgres commit that Redis knows, and the Postgres server with its incarnation. In partition 0. One
+   * per shard.
    */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**

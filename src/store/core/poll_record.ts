@@ -28,7 +28,10 @@ export interface PollState {
 
 export interface Poll extends PollDraft {
   readonly id: string;
-  /** The state of the poll when its message was read. A forward also stores it, for the updates about the forward. */
+  /**
+   * The state of the poll when its message was read. A forwarded message also stores this state, because updates about
+   * the forwarded message contain it.
+   */
   readonly state?: PollState;
 }
 

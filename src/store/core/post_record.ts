@@ -15,7 +15,10 @@ export interface EmojiCount {
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /** The external ids of the latest users of the emoji, newest first, at most as many as the parser's `listed`. */
+  /**
+   * The external ids of the people who used the emoji most recently, newest first. Their number is limited by the
+   * parser's argument `listed`.
+   */
   readonly users: readonly string[];
   readonly listed: number;
 }
@@ -35,8 +38,8 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes them into one string first, because formatting UUIDs takes most of
- * the time of showing a popular post.
+ * Formats the first `max` UUIDs of a list. Writes all digits into one buffer first, because formatting each UUID alone
+ * would take most of the time of showing a popular post.
  */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);

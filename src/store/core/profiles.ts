@@ -24,7 +24,8 @@ export const namesProfile = (row: NamesRow): Profile => ({
 });
 
 /**
- * Returns a bot's profile in a language. Without a language, or for a bot as the viewer, returns the default profile.
+ * Returns a bot's profile in a language. If no language is given, or if the viewer is a bot, returns the default
+ * profile.
  */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,

@@ -12,7 +12,10 @@ export const queueId = (bot: number, slot: number): number => slot * slotStep + 
 export const botOf = (queue: number): number => (queue < slotStep ? queue : queue % slotStep);
 export const slotOf = (queue: number): number => Math.floor(queue / slotStep);
 
-/** Returns the ids of the queues in `bits`. Scripts set bit `n` if the queue in slot `n` must be woken. */
+/**
+ * Returns the ids of those queues of a bot whose bits are set. A script sets bit `n` if a worker must be woken for the
+ * queue in slot `n`.
+ */
 export function queuesIn(bot: number, bits: number): number[] {
   const queues = [];
   for (let slot = 0, left = bits; left > 0; slot++, left >>>= 1)

@@ -29,8 +29,8 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
   return {
     read,
     /**
-     * For messages in one chat, adds the messages that they reply to or pin. `known` contains records that are already
-     * loaded. Loads all other records together, or nothing if there are none.
+     * Returns messages of one chat, each with the message that it replies to or pins. Takes records from `known`, and
+     * loads the missing records together.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

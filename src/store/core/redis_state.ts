@@ -6,7 +6,7 @@
 export type Origin =
   /** The Postgres tables from which the field is loaded on demand. */
   | { readonly rows: string }
-  /** The nodes write the field again, or the field can start empty without any loss. */
+  /** The nodes write the field again, or nothing is lost if the field starts empty. */
   | { readonly again: string }
   /** The field cannot be restored. The text says which data is lost. */
   | { readonly lost: string };
@@ -15,7 +15,10 @@ export interface RedisRecord {
   /** The kind of a record: the part of its key after the hash tag. */
   readonly kind: string;
   readonly what: string;
-  /** The field. A name that ends in * stands for all fields with this prefix. '' stands for a record without fields. */
+  /**
+   * The fields by name. A name that ends in * stands for all names with this prefix. '' stands for a record without
+   * fields.
+   */
   readonly fields: Readonly<Record<string, Origin>>;
 }
 
@@ -190,9 +193,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/**
- * Returns how a field is restored, or undefined if the list lacks the field. Fill tickets do not belong to any record.
- */
+/** Returns how a field is restored, or undefined if no listed record has the field. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

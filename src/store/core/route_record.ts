@@ -27,8 +27,8 @@ export interface RouteSettings {
 }
 
 /**
- * The names of commands that a route takes. `/name@username` counts only with the bot's own username, which is stored
- * in lowercase.
+ * The commands that a route takes. `/name@username` counts as `/name` only if `username` is the bot's own username,
+ * which is stored in lowercase.
  */
 export interface RouteCommands {
   readonly names: readonly string[];
@@ -67,8 +67,8 @@ export const noRoutes: RouteRecord = { routes: [], removed: [] };
 export type RouteAsk = Omit<RouteSettings, 'mask'> & {
   readonly mask: number | null;
   /**
-   * The position in the list, counted from 1. If null, an existing route keeps its position, and a new route goes to
-   * the end.
+   * The route's position in the bot's list of routes, counted from 1. If null, an existing route keeps its position,
+   * and a new route goes to the end.
    */
   readonly position: number | null;
   readonly drop: boolean;
@@ -160,7 +160,7 @@ export function packRoutes({ routes }: RouteRecord, version: number, active: boo
     list: routes.map(({ slot, mask, name, percent, chats, set, commands }) => [
       ...[slot, mask, name, percent, chats !== null],
       ...[active ? String(version) : '', String(set)],
-      // The spaces around each name let the script search for a whole name.
+      // Puts a space on both sides of each name, so that the script can search the list for a whole name.
       ...(commands ? [` ${commands.names.join(' ')} `, commands.username] : []),
     ]),
     chats: [...listing].flat(),

@@ -98,8 +98,9 @@ interface OfMessage {
 }
 
 /**
- * Adds the keys of the affected message to `set`. Sets the prefix of all message keys as `sibling`. Modifies and
- * returns `set`, which must be newly built, because a copy would cost several times more than building a set.
+ * Adds the keys of the affected message to `set`, and renames the prefix of all message keys from `message` to
+ * `sibling`. Modifies `set` and returns it, because a copy would cost several times more. The caller must therefore
+ * have just created `set`.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,

@@ -7,8 +7,8 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:cry
 import { type Random, systemRandom } from '../../random.js';
 
 /**
- * The kinds of encrypted boxes, by their owner. A new kind causes a compile error until `rotation.ts` re-encrypts its
- * boxes.
+ * The kinds of owners of encrypted secrets (boxes). After a new kind is added here, the code does not compile until
+ * `rotation.ts` re-encrypts its boxes.
  */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
@@ -82,7 +82,7 @@ export function createSecrets(
      */
     reseal: (box: Buffer, belongsTo: BoxOwner): Buffer =>
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
-    /** Derives 32 bytes for one purpose. The result never changes. */
+    /** Derives 32 secret bytes for one purpose. The same purpose always gives the same bytes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
     /** The installation's first pepper. Values that must not change when peppers rotate are derived from it. */
     root,

@@ -34,7 +34,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // The script needs a channel's key, but nobody subscribes to this channel.
+      // Passes a channel only because the script requires one. Nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );

@@ -56,7 +56,10 @@ export function createInlineIds(secrets: Pick<Secrets, 'derive'>) {
         return null;
       }
     },
-    /** Returns the id of a query's answer. The id is valid only for this person, who has seen the answer. */
+    /**
+     * Returns the id of a query's answer for one person. The id is valid only for this person. It proves that the
+     * person has seen the answer.
+     */
     answerIdOf: (user: number, query: string): string =>
       `${query}-${proofOf(user, query).toString('base64url')}`,
     /** Returns the query to which an answer id belongs, or null if the id is not valid for this person. */

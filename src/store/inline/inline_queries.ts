@@ -44,7 +44,7 @@ export interface InlineAnswer {
 
 /** The answer to a query in the form in which a person sees it. */
 export interface ShownAnswer {
-  /** The id of the answer, valid for this person only. */
+  /** The id of the answer. It is valid only for this person. */
   readonly id: string;
   readonly list: InlineList;
 }
@@ -80,8 +80,8 @@ export class InlineQueries {
   }
 
   /**
-   * Counts a person's query against the person. Returns the bot's cached answer, or null if there is none. Errors:
-   * `cant_write_to_bot`, `bot_not_found`, `too_many_requests`.
+   * Returns the bot's cached answer to a person's query, or null if there is none. Counts the query against the person.
+   * Errors: `cant_write_to_bot`, `bot_not_found`, `too_many_requests`.
    */
   async cached(bot: number, user: number, question: InlineQuestion): Promise<ShownAnswer | null> {
     const { scripts, keys } = this.#context;
@@ -214,7 +214,7 @@ export class InlineQueries {
     return { id: this.#parts.inlineIds.answerIdOf(user, id), list: unpack<InlineList>(list) };
   }
 
-  /** Returns the version of the bot's write policy. Under this version, the person may query the bot. */
+  /** Checks that the bot's write policy admits the person. Returns the version of this policy. */
   async #checked(bot: number, user: number): Promise<string> {
     const access = (await loadWriteAccess(this.#context.db, bot, user)) ?? fail('bot_not_found');
     if (!access.may) fail('cant_write_to_bot');

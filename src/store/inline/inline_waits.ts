@@ -40,8 +40,8 @@ export class InlineWaits {
   async answer<T>({ bot, ask, read, onGone }: Waiting<T>): Promise<T | null> {
     const { keys, time } = this.#context;
     /**
-     * The ids of answered queries of this bot. Until this call knows the id of its own query, all of them are
-     * collected.
+     * The ids of this bot's queries that have been answered. All of them are collected until this call knows the id of
+     * its own query.
      */
     const answered = new Set<string>();
     let id = '';

@@ -13,15 +13,15 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** How many encrypted values, and how many copies of encrypted values, still use another key. */
+  /** How many encrypted values, and how many copies of encrypted values, still use a key other than the first key. */
   readonly left: number;
-  /** How many of people's tokens may still be hashed with a former pepper. */
+  /** How many tokens of people may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
 }
 
 const batchMax = 200;
 const scanKeys = 1_000;
-/** The maximum number of passes. A third pass is needed only while calls with the old keys are still running. */
+/** The maximum number of passes. More than two are needed only while calls that use the old keys are still running. */
 const passesMax = 5;
 
 async function inPages<T>(
@@ -58,7 +58,7 @@ export class Rotation {
   readonly #connection: Pick<RedisServers, 'nodes'>;
   readonly #current: string;
 
-  /** Re-encrypts all boxes of each kind. A missing kind causes a compile error here. */
+  /** The functions that re-encrypt all values of each kind. If a kind lacks its function, the code does not compile. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),
@@ -155,7 +155,7 @@ export class Rotation {
     );
   }
 
-  /** Re-encrypts stored answers, which are only in Redis, for one day. */
+  /** Re-encrypts the answers that are stored under idempotency keys. They are only in Redis and expire after a day. */
   async #sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of this.#connection.nodes()) {

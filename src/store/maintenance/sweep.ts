@@ -43,7 +43,9 @@ export interface SweepParts {
   readonly accounts: Pick<Accounts, 'follow'>;
 }
 
-/** Completes a change that another process committed. */
+/**
+ * Completes a committed change whose copies, events or updates are still missing, for example because a process died.
+ */
 async function complete(parts: SweepParts, { subject, subject_id: id, other_id: other }: StaleRow) {
   const { control } = parts;
   switch (subject) {
@@ -72,7 +74,7 @@ async function complete(parts: SweepParts, { subject, subject_id: id, other_id: 
       await control.forget(subject, id);
       return parts.auth.revoke(`${subject}:${id}`);
   }
-  // Revokes no tokens, because only the copy's format is outdated.
+  // If `subject` ends in `_copy`, only the format of the copy is outdated. Refreshes the copy without revoking tokens.
   if (subject.endsWith('_copy'))
     return control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
   return control.refresh(subject as ControlSubject, id, other);
@@ -109,7 +111,8 @@ export class Sweep {
     const { signal } = this.#stopping;
     const { time } = this.#context;
     while (!signal.aborted) {
-      // Limits the wait, so that a failed master of a cluster does not delay the next sweep of the other masters.
+      // Waits at most `intervalMs` for the partitions. If one master of a cluster has failed, the next sweep of the
+      // other masters is thus not delayed.
       const partitions = this.#sweepPartitions().catch(this.#onError);
       await Promise.all([this.#checkCopies(), time.within(intervalMs, partitions)]);
       await time.sleep(time.untilNext(intervalMs), { signal });
@@ -122,7 +125,7 @@ export class Sweep {
     const [found] = await Promise.all([this.#sweepCopies().catch(this.#onError), late]);
     this.#copiesIntervalMs =
       found === 0 ? Math.min(copiesIntervalMsMax, this.#copiesIntervalMs * 2) : intervalMs;
-    // Allows the next check half an interval earlier, because timers are not exact.
+    // Lets the next check run up to half an interval early, because timers are not exact.
     this.#copiesAt = this.#context.time.monotonic() + this.#copiesIntervalMs - intervalMs / 2;
   }
 
@@ -134,7 +137,8 @@ export class Sweep {
     const { time } = this.#context;
     const end = time.monotonic() + intervalMs;
     for (let sum = 0; ; ) {
-      // Refreshes the copy inside the transaction that takes the row, so that the row stays if the refresh fails.
+      // Removes a stale copy's row in the transaction in which the copy is refreshed. If the refresh fails, the row
+      // stays.
       const found = await takeStale(this.#context.db, intervalMs, batchMax, (row) => this.#refresh(row));
       sum += found;
       if (found < batchMax || time.monotonic() > end || this.#stopping.signal.aborted) return sum;

@@ -88,8 +88,8 @@ export class Batches {
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Passes every caller as a person, so that a bot without access does not learn whether the user ever started the
-    // bot.
+    // Treats every caller as a person. For a bot without access, the error would otherwise reveal whether the user ever
+    // started the bot.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
@@ -100,7 +100,8 @@ export class Batches {
     );
     if (page.status !== 'ok') return notMember(who, page.kind);
     const hot = page.rows as Array<Buffer | null>;
-    // Loads the missing messages from Postgres. A message leaves Redis only after its last version is in Postgres.
+    // Loads the messages that are not in Redis from Postgres. A message leaves Redis only after its last version is in
+    // Postgres.
     const cold = ids.filter((id, i) => hot[i] === null && id <= page.newest);
     const loaded =
       cold.length === 0 ? [] : await loadMessages(shards.at(partition), chat.id, chat.user, cold);

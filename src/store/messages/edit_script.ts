@@ -14,8 +14,8 @@ export type Edit =
       readonly markup: InlineKeyboard | null;
     }
   /**
-   * The new position of a live location, or null to stop the location. If the call specifies a period, the object's
-   * field `live` contains it.
+   * The new position of a live location. Null stops the live location. If the call sets a new period, `content.live`
+   * contains this period.
    */
   | { readonly what: 'location'; readonly content: Content | null; readonly markup: InlineKeyboard | null }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
@@ -29,13 +29,13 @@ export interface EditCall {
   readonly chat: ChatRef;
   readonly editor: Sender;
   readonly messageId: number;
-  /** True if the editor is the bot of an inline message. */
+  /** True if the message is an inline message, which its bot edits. */
   readonly isInline: boolean;
-  /** The edit, or the token of a pending edit that is due. */
+  /** The new edit, or the token of a pending edit that is now due. */
   readonly change: Edit | PendingToken;
   /**
-   * For an edit that comes less than a second after the previous edit: the bot's owner if the edit may become pending,
-   * or null if it is refused.
+   * What happens if the previous edit was less than a second ago. If this is the id of the bot's owner, the edit may
+   * become pending. If it is null, the edit is refused.
    */
   readonly coalesceFor: number | null;
 }
@@ -43,8 +43,8 @@ export interface EditCall {
 const nothing = Buffer.alloc(0);
 
 /**
- * Returns those elements of the argument `edit` that mark an edit as one that may become pending, or as pending and
- * due.
+ * Returns the elements of the script's argument `edit` that say whether the edit is a pending edit that is due now, or
+ * a new edit that may become pending.
  */
 function modeOf({ change, coalesceFor, editor }: EditCall): readonly string[] {
   if ('token' in change) return ['due', change.token];

@@ -33,7 +33,7 @@ export interface NewMessage {
   /** The id of the message to which this message replies, or 0. */
   readonly replyTo: number;
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard' | 'via'>;
-  /** If true, the message is sent without the reply if the replied-to message no longer exists. */
+  /** Whether to send the message without the reply if the replied-to message no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
@@ -52,7 +52,7 @@ const editErrors = {
   no_live: 'no_live_location_to_edit',
   wrong_period: 'live_period_wrong',
   not_modified: 'message_not_modified',
-  // Scripts return this status only for a pending edit that is due.
+  // A script answers `not_pending` only when it applies a pending edit that is due.
   not_pending: 'message_cant_be_edited',
 } as const satisfies Record<string, ErrorName>;
 
@@ -78,7 +78,7 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     content: message.content,
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
-    // The script sets the following fields to other values.
+    // The values of the following fields do not matter, because the script sets them.
     version: 0,
     date: 0,
     editedAt: 0,
@@ -249,8 +249,8 @@ export class Messages extends Batches {
 
   /**
    * Makes one attempt to send messages that all reply to the same message or to none. `request` makes it safe to repeat
-   * the attempt. With `keep`, a repeated attempt to send a single message returns the message even if it has been
-   * deleted since.
+   * the attempt. If `keep` is true and a single message is sent, a repeated attempt returns this message even if it was
+   * deleted after the first attempt.
    */
   async #trySend(
     chat: ChatRef,

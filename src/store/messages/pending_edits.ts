@@ -48,7 +48,7 @@ export class PendingEdits {
   readonly #readBack: ReadBack;
   readonly #forwarder: Forwarder;
   readonly #onError: (error: unknown) => void;
-  /** For each partition, the time of the next run by the monotonic clock. */
+  /** The timer of each partition, and the time at which it runs next by the monotonic clock. */
   readonly #timers = new Map<number, { readonly at: number; readonly timer: Timer }>();
   #stopped = false;
 
@@ -109,7 +109,9 @@ export class PendingEdits {
     }
   }
 
-  /** Applies an edit. If the edit can never be applied, returns its `chat:message` and token. */
+  /**
+   * Applies a pending edit that is due. If the edit can never be applied, returns the edit's `chat:message` and token.
+   */
   async #applyOne({ place, token, editor, profile, isInline }: DueEdit): Promise<readonly string[]> {
     const [chat = '', messageId] = place.split(':');
     const call = {

@@ -90,7 +90,7 @@ export class ReadBack {
         await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
-        // The queue of a deleted bot stays closed.
+        // Opens the queue, unless the bot was deleted.
         if (!(await queues.open(chat.id))) fail('bot_not_found');
         return true;
       case 'access_missing':

@@ -1,7 +1,7 @@
 /**
  * Finds changes that an earlier attempt of a call with an idempotency key already made. Scripts recognise repeated
- * requests themselves. These lookups are for calls that cannot reach the script again because their input may no longer
- * exist, such as the source of a forward, an upload, or an edited post.
+ * requests themselves. But some repeated calls cannot reach the script, because their input may no longer exist, for
+ * example the source of a forward, an upload, or an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -10,7 +10,10 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** The input of a change: a value, or a function that is called only if no earlier attempt made the change. */
+/**
+ * The input of a change: a value, or a function that returns the value. The function is called only if no earlier
+ * attempt made the change.
+ */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
@@ -44,7 +47,7 @@ export function createRepeats(
   }
 
   return {
-    /** Returns the message that the request sent, as it was when it was sent. */
+    /** Returns the message that the request sent, in its original state. */
     async sent(chat: ChatRef, request: string): Promise<StoredMessage | null> {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known?.record) return null;

@@ -17,15 +17,15 @@ export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
 /**
- * How many pages of reactors may be loaded. A further page is needed if all reactions of a page were removed after
- * Postgres was read.
+ * How many pages of reactors may be loaded to extend a list. If all reactions of a page were removed after Postgres was
+ * read, the next page is needed.
  */
 const refillPagesMax = 5;
 
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** The channel of the post. Set only if the record of the channel or of a member is missing. */
+  /** The id of the post's channel. Set only if the record of the channel or of a member is missing. */
   readonly chat?: number;
 }
 

@@ -8,8 +8,8 @@ import type { Secrets } from '../core/secrets.js';
 export type PostIds = ReturnType<typeof createPostIds>;
 
 /**
- * How many names the cache holds. Verifying a name takes two digests, which is more time than the rest of a reaction
- * takes.
+ * How many verified names are cached. Verifying a name needs two digests, which take more time than the rest of a
+ * reaction.
  */
 const named_max = 10_000;
 

@@ -11,8 +11,8 @@ import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
 /**
- * Called when a post may have changed. The argument is the post's current version, or null if it is unknown. The
- * listener may already have seen this version.
+ * Called when a post may have changed. `version` is the current version of the post, or null if it is unknown. The
+ * listener may be called again for a version that it has already seen.
  */
 export type PostListener = (version: number | null) => void;
 

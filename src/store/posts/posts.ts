@@ -84,8 +84,8 @@ export class Posts {
   }
 
   /**
-   * Returns a post in a public channel, for a reader without an account. Unlike `find`, does not load people from
-   * Postgres, so the lists of people may be shorter. Error: `post_not_found`, also if the channel is private.
+   * Returns a post in a public channel, for a reader without an account. The lists of people may be shorter than those
+   * from `find`, because people are not loaded from Postgres. Error: `post_not_found`, also if the channel is private.
    */
   async findPublic(post: number): Promise<PostState> {
     assertPartition(this.#context, post);
@@ -100,8 +100,8 @@ export class Posts {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // The script does not check whether Redis is full, because removals must work while it is full. This check uses a
-    // flag that each process refreshes once a second.
+    // Refuses new reactions while Redis is full. The script cannot refuse them, because the same script removes
+    // reactions, which must also work while Redis is full.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = this.#repeats.reacted(partition, request);
@@ -146,7 +146,7 @@ export class Posts {
 
   /**
    * Returns the users after `cursor` whose reactions are in Postgres, newest first. If `emoji` is given, returns only
-   * users of this emoji. The cursor '' starts at the first user.
+   * the users who reacted with this emoji. The cursor '' starts at the first user.
    */
   async reactors(post: number, emoji: string | undefined, cursor: string, limit: number) {
     const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
@@ -174,8 +174,8 @@ export class Posts {
   }
 
   /**
-   * Returns the post's state after a change. For `erase`, does not extend the lists of reactors, because the caller
-   * ignores the state.
+   * Returns the post's state after a change. Extends lists of reactors that became too short. Does not do so for
+   * `erase`, because the caller then ignores the state.
    */
   async #shown(
     post: number,

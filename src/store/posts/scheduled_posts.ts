@@ -25,7 +25,10 @@ export interface NewPost {
 export interface ClaimedPost extends ScheduledPost {
   /** The seed for `Store.under`. All attempts to publish the post use the same seed. */
   readonly seed: string;
-  /** True if an earlier attempt began so long ago that Redis may have forgotten its request id. */
+  /**
+   * True if nobody knows whether an earlier attempt published the post. That attempt began so long ago that Redis may
+   * have forgotten its request id.
+   */
   readonly isUnknown: boolean;
 }
 

@@ -22,17 +22,17 @@ import { type Queues, readEntry } from './queues.js';
 
 const valuesPerUpdate = 10;
 
-/** The minimum time between two retries for unreachable bots, if a change triggers the retry. */
+/** A change triggers a retry for unreachable bots only if the last retry was at least this long ago. */
 const retryMs = 1_000;
 
-/** For each partition, the run id of its Redis at one moment. Null if that Redis was unavailable. */
+/** The run id of each partition's Redis server, all from the same moment. Null for a server that was unavailable. */
 type RunIds = ReadonlyArray<string | null>;
 
 interface Batch {
   readonly last: string;
   /**
-   * The run ids just before the batch was read. While bots are skipped, the run ids before the first batch with a
-   * skipped bot.
+   * The run ids from just before the batch was read. While unreachable bots are skipped, the run ids from before the
+   * first batch that skipped a bot.
    */
   readonly runs: RunIds;
   readonly incarnation: number;
@@ -42,7 +42,8 @@ interface Batch {
 }
 
 /**
- * The unreachable bots, which are skipped (`owed`). `passed` is the last entry that was forwarded to all other bots.
+ * The state while unreachable bots are skipped. `owed` contains the skipped bots. `passed` is the last outbox entry
+ * that was forwarded to all other bots.
  */
 interface Detour {
   readonly owed: Set<number>;
@@ -126,7 +127,8 @@ class Outbox {
         tried: this.#context.time.monotonic(),
       };
     } else {
-      // If no bot is skipped any more, this has no effect, and the outbox is read again from the start.
+      // If a retry has reached all skipped bots in the meantime, `detour` is no longer used, and the outbox is read
+      // again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -134,8 +136,8 @@ class Outbox {
   }
 
   /**
-   * Delivers all pending updates to the skipped bots. The next run then reads the outbox from the start and trims it.
-   * The marks in the queues prevent duplicates.
+   * Forwards all pending updates to the skipped bots. The outbox is then read again from the start and trimmed. Each
+   * queue records the last entry that it got, so no update is added twice.
    */
   async #retryOwed(detour: Detour): Promise<void> {
     detour.tried = this.#context.time.monotonic();
@@ -261,8 +263,9 @@ export class Forwarder {
   }
 
   /**
-   * Call this after a change. Forwards the outbox of the partition of `id`, or wakes the workers of the bot's queues.
-   * Each bit of `wake` stands for the queue in one slot. Returns immediately. The sweep retries failures.
+   * Continues a change that a script made: forwards the outbox of the partition of `id`, or wakes the workers of the
+   * bot's queues. Each bit of `wake` stands for the queue in one slot. Returns immediately. If something fails, the
+   * sweep retries it.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: number }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);
@@ -270,7 +273,8 @@ export class Forwarder {
   }
 
   /**
-   * Call this after a change. Forwards the outbox of this partition. Returns immediately. The sweep retries failures.
+   * Forwards the outbox of a partition after a script added updates to it. Returns immediately. If forwarding fails,
+   * the sweep retries it.
    */
   followPartition(partition: number, { forward }: { readonly forward: boolean }): void {
     if (forward) this.#outbox(partition).forward(retryMs).catch(this.#onError);

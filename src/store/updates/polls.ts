@@ -1,7 +1,7 @@
 /**
- * Runs long polls and streams of updates. A stream is a poll that does not end (decision 0069). Each bot has at most one
- * waiting poll in the whole installation, or one for each of its consumers (decision 0067). Hints wake polls, and a check
- * every second finds updates whose hints were lost.
+ * Runs long polls and streams of updates. A stream is a poll that does not end (decision 0069). Each bot has at most
+ * one waiting poll in the whole installation, or one for each of its consumers (decision 0067). Hints wake polls, and a
+ * check every second finds updates whose hints were lost.
  */
 import { fail } from '../../errors.js';
 import type { Hints } from '../../redis/hints.js';
@@ -61,11 +61,11 @@ type Waiting = Pick<PollRequest, 'consumer' | 'valid' | 'onGone'>;
 type Consumer = NonNullable<PollRequest['consumer']>;
 type Sent = SentUpdates | SharedUpdates;
 
-/** Begins a hint that a consumer has started a newer poll. Continues with the consumer's name. */
+/** The prefix of a hint that a consumer has started a newer poll. The consumer's name follows. */
 const consumerHint = 'p ';
 /**
- * Begins a hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the consumer's
- * name follow.
+ * The prefix of a hint that updates were confirmed outside a poll. If a consumer confirmed them, a space and the
+ * consumer's name follow.
  */
 const confirmedHint = 'c';
 /** The first byte of a hint about a new update. A copy of the update may follow. */
@@ -103,15 +103,18 @@ class Waiter {
   }
 
   /**
-   * Requests a check because of a new update. Has no effect if the stream waits for something else now, or will do so
-   * when its current step ends.
+   * Handles a hint about a new update. Requests a check if the poll or stream is waiting for updates. During a step,
+   * only remembers that an update has arrived.
    */
   onUpdate(): void {
     if (this.wanted === 'updates') this.requestCheck();
     else if (this.wanted === 'anything') this.#updateArrived = true;
   }
 
-  /** Requests a check when the promise of `event` resolves. Does nothing if an earlier promise is still pending. */
+  /**
+   * Calls `event`, and requests a check when the returned promise resolves. Does nothing if an earlier promise is still
+   * pending.
+   */
   checkAfter(event: () => Promise<void>): void {
     if (this.#expecting) return;
     this.#expecting = true;
@@ -133,7 +136,9 @@ class Waiter {
     this.#wake();
   }
 
-  /** Waits for `ms`, which may be infinite. Ends early when a check of the queue is requested, or when the poll ends. */
+  /**
+   * Waits for `ms`, which may be infinite. Ends early when a check of the queue is requested, or when the poll ends.
+   */
   async sleep(time: Time, ms: number, wanted: Wanted): Promise<void> {
     this.wanted = wanted;
     if (!this.#checkRequested && !(this.#updateArrived && wanted === 'updates')) {
@@ -154,12 +159,16 @@ class Waiter {
   }
 }
 
-/** A wait that `updates/renew` returns for a consumer if the consumer's poll must make a step. */
+/**
+ * The script `updates/renew` returns this value instead of a waiting time if the consumer's poll must make its next
+ * step now.
+ */
 const mustStep = -2;
 
 /**
  * Returns how long a consumer's poll may wait until its next step. `wait` is the time until another consumer's lease
- * ends, or -1. Leases that end after the next regular check of all polls are left to that check.
+ * ends, or -1 if no other consumer has a lease. If the regular check comes before the lease ends, returns infinity,
+ * because that check handles the lease.
  */
 const ownWait = (wait: number): number =>
   wait >= 0 && wait < limits.poll_tick_ms ? wait + 1 : Number.POSITIVE_INFINITY;
@@ -172,8 +181,8 @@ type Refusal = Exclude<
 >;
 
 /**
- * Returns whether a hint that does not announce an update matters to this poll or stream. `isFull` is true if the
- * stream is waiting for confirmations.
+ * Returns whether this poll or stream must react to a hint. Hints about new updates are handled elsewhere. `isFull` is
+ * true if the stream is waiting for confirmations.
  */
 function concerns(hint: Buffer, { consumer }: Waiter, isFull: boolean): boolean {
   const text = String(hint);
@@ -186,7 +195,7 @@ async function checkToken({ valid }: Waiting): Promise<void> {
   if (valid !== undefined && !(await valid())) fail('unauthorized');
 }
 
-/** The step of a stream whose client has not yet accepted earlier updates. The stream sends nothing in this step. */
+/** The result of a step in which a stream sends nothing, because its client has not yet accepted earlier updates. */
 const blockedStep: Step = { entries: [], waitMs: limits.poll_tick_ms, pauseMs: 0, more: false };
 
 /**
@@ -323,8 +332,8 @@ export class Polls {
     const { bot, name } = waiter;
     if (sent instanceof SharedUpdates)
       return this.#consume(bot, name, first, request, request.consumer as Consumer, sent);
-    // The first step replaces an earlier poll. While the stream waits for confirmations, this call removes expired
-    // updates from the queue.
+    // The first step calls `#check` so that the stream replaces an earlier poll. Later steps call it only while the
+    // stream waits for confirmations, to remove expired updates from the queue.
     if (first || sent.isFull()) await this.#check(bot, name, first, { ...request, limit: 1 });
     const result = await this.#read(waiter, sent.last, sent.room);
     if (result === undefined) return blockedStep;
@@ -344,8 +353,8 @@ export class Polls {
   }
 
   /**
-   * Reads the updates after the update `after`. For a consumer, only checks the stream and reads nothing. Returns
-   * undefined if the step must be repeated.
+   * For a stream without a consumer, reads the updates after the update `after`. For a consumer's stream, only checks
+   * that no other poll has replaced the stream. Returns undefined if the step must be repeated.
    */
   async #read({ bot, name, consumer }: Waiter, after: number, limit: number) {
     const { scripts, keys } = this.#context;
@@ -387,7 +396,8 @@ export class Polls {
             more: false,
           };
         }
-        // If many updates must be confirmed, this takes several calls. In between, a newer poll may replace this poll.
+        // If many updates must be confirmed, the script must run several times. Between two runs, a newer poll may
+        // replace this poll.
         args = { ...args, first: false, mask: '' };
       } else {
         await this.#afterRefusal(bot, result.status);
@@ -429,7 +439,7 @@ export class Polls {
       const result = await scripts.call('updates/consume', partition, at, args);
       if (result.status === 'ok') {
         if (!result.more) return this.#stepOf(result, first, sent);
-        // If this is the stream's first step, nothing was sent on this connection yet. The next call then reads all
+        // In the first step of a stream, nothing was sent on this connection yet, so the next call reads all
         // unconfirmed updates.
         const limit = sent !== undefined && first ? `${request.limit} 0` : args.limit;
         args = { ...args, first: false, mask: '', limit };
@@ -445,15 +455,16 @@ export class Polls {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Builds a poll's or stream's step from the result of its script. */
+  /** Converts the result of the script `updates/consume` to the result of a poll's or stream's step. */
   #stepOf({ rows, wait, sharing, held, full, rest }: Consumed, first: boolean, sent?: SharedUpdates): Step {
-    // The regular check of all polls skips a stream that waits for confirmations, so this stream must wake up itself.
+    // The regular check of all polls skips streams that wait for confirmations, so such a stream must limit its own
+    // wait.
     const waitMs = full ? Math.min(limits.poll_tick_ms, ownWait(wait)) : ownWait(wait);
     const pauseMs = Math.max(limits.consumer_step_ms_min, sharing * limits.consumer_pause_ms);
     const entries = (rows as unknown[]).map(readUpdate);
     sent?.learn(held, entries.length, full, this.#context.time.monotonic());
-    // The first step used `Last-Event-ID` to decide where the stream continues. If the client accepts none of this
-    // step's updates, the next step must read all unconfirmed updates. If there are none, `Last-Event-ID` says nothing
+    // Only the first step uses `Last-Event-ID`. The next step reads all unconfirmed updates, because the client may
+    // accept none of the updates of the first step. If there are no unconfirmed updates, `Last-Event-ID` says nothing
     // about later updates.
     if (sent !== undefined && first && (entries.length > 0 || held === 0)) sent.last = 0;
     return { entries, waitMs, pauseMs, more: rest };
@@ -515,8 +526,8 @@ export class Polls {
     if (sent) this.#streaming++;
     this.#timer ??= time.every(limits.poll_tick_ms, () => this.#onTick()).unref();
     const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
-    // Checks the queue as soon as the subscription is active, because hints before that were missed. Does not wait for
-    // the subscription, which may take long while Redis is unreachable.
+    // Checks the queue as soon as the subscription is active, because earlier hints were missed. Does not wait until
+    // the subscription is active, because this may take long while Redis is unreachable.
     const listening = this.#hints.listen(keys.botChannel(bot), (hint) => {
       if (hint[0] === updateHint) waiter.onUpdate();
       else if (concerns(hint, waiter, sent?.isFull() ?? false)) requestCheck();

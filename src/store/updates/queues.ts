@@ -34,14 +34,14 @@ export interface UpdateEntry {
   readonly choice: InlineChoice | null;
 }
 
-/** An inline query without its sender. */
+/** The fields of an inline query. Its sender is in the entry's `from`. */
 export interface InlineQuestion {
   readonly query: string;
   readonly offset: string;
   readonly chat_type: 'sender' | 'private' | 'group' | 'channel';
 }
 
-/** A chosen inline result, without the id of the person. */
+/** The fields of a chosen inline result. The person is in the entry's `from`. */
 export interface InlineChoice {
   readonly result_id: string;
   readonly query: string;
@@ -63,7 +63,10 @@ export interface QueueInfo {
   readonly mask: number;
   /** The last failed delivery, if a webhook is set. Its date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** When this bot's worker was last found to have died, as Unix time in seconds. Null after a day. */
+  /**
+   * When a worker that was serving this bot was last found to have died, as Unix time in seconds. Null if this was more
+   * than a day ago.
+   */
   readonly strayed: number | null;
   /** How many updates became dead letters. */
   readonly dead: number;
@@ -77,7 +80,7 @@ const nothing: Buffer = Buffer.alloc(0);
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
+/** Decodes the name of a field of an entry. Names of one ASCII letter, which are the most common, are looked up. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
@@ -159,10 +162,10 @@ export function createQueues({ db, shards, scripts, keys, secrets, random }: Sto
     async open(bot: number): Promise<boolean> {
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot), routes: keys.routes(bot) };
-      // The first call passes 0, which is not a valid incarnation. It therefore only reads the current incarnation.
+      // The first call passes the invalid incarnation 0, so that the script only returns the current incarnation.
       let [known, settings] = [0, { mask: 0, hook: '', set: '', routes: nothing }];
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        // Each attempt starts at another id, because Redis may have opened the queue in an earlier attempt, assigned
+        // Each attempt starts at a new random id. In an earlier attempt, Redis may have opened the queue and assigned
         // ids, and then lost both.
         const start = random.int(limits.update_id_start_min, limits.update_id_start_max);
         const result = await scripts.call('updates/open_queue', partition, at, { known, start, ...settings });

@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres as a msgpack array of binaries: the names and values of the queue entry's fields in
- * turn.
+ * Encodes an update for Postgres as a msgpack array of binaries, in which the names and values of the queue entry's
+ * fields alternate.
  */
 import type { RouteRows } from '../../postgres/webhooks/dead_updates.js';
 import { pack, unpack } from '../core/codec.js';
@@ -25,8 +25,8 @@ function packLong(text: string): Buffer {
 }
 
 /**
- * Returns the bytes with which the record of every update of a route ends. The last field of such a record is `l`, the
- * slot of the route, both for dead letters (packed by a script) and for delivered updates (packed by `packUpdate`).
+ * Returns the bytes at the end of the record of every update of a route. The last field of such a record is `l`, the
+ * slot of the route. Scripts pack dead letters, but `packUpdate` packs delivered updates, so the two end differently.
  */
 export const recordEnds = (slot: number): Omit<RouteRows, 'since'> => ({
   dead: Buffer.concat(['l', String(slot)].map(packLong)),

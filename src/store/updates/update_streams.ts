@@ -26,7 +26,7 @@ export class SentUpdates {
     this.#lastSeen = lastSeen;
   }
 
-  /** How many more updates the stream may send. The last one may exceed the limit in bytes. */
+  /** The number of updates that the stream may still send. The last of these updates may exceed the limit in bytes. */
   get room(): number {
     return this.#bytes >= limits.script_read_bytes_max ? 0 : Math.max(0, this.#limit - this.#sent.length);
   }
@@ -51,11 +51,12 @@ export class SentUpdates {
   }
 
   /**
-   * `oldest` is the id of the oldest pending update, or 0 if there is none. `latest` is the id of the bot's newest
-   * update.
+   * Takes the state of the queue. `oldest` is the id of the oldest pending update, or 0 if there is none. `latest` is
+   * the id of the bot's newest update.
    */
   learn(oldest: number, latest: number): void {
-    // If the client's update id does not exist yet, the stream starts at the oldest update and skips nothing.
+    // Ignores the last update id that the client reported if no update has this id yet. The stream then starts at the
+    // oldest update.
     if (this.#lastSeen > latest) this.#lastSeen = 0;
     if (oldest > 0 && oldest <= (this.#sent[0]?.id ?? oldest)) return;
     this.#sent = this.#sent.filter(({ id }) => oldest > 0 && id >= oldest);
@@ -79,12 +80,12 @@ export class SharedUpdates {
     return this.#isFull;
   }
 
-  /** Returns true, because Redis returns only updates for which there is room. */
+  /** Always returns true, because a script returns only as many updates as the stream may send. */
   canAdd(): boolean {
     return true;
   }
 
-  /** Returns false, because Redis returns only updates that the client does not have. */
+  /** Always returns false, because a script returns no update that the client already has. */
   has(): boolean {
     return false;
   }
@@ -94,8 +95,8 @@ export class SharedUpdates {
   }
 
   /**
-   * `held` is the number of unconfirmed updates. `added` is how many of them are new. `now` is the monotonic time in
-   * ms.
+   * Takes the result of a step. `held` is the number of unconfirmed updates, and `added` is how many of them are new.
+   * `now` is the monotonic time in ms.
    */
   learn(held: number, added: number, isFull: boolean, now: number): void {
     if (held === 0 || this.#held === 0 || held < this.#held + added) this.#confirmedAt = now;

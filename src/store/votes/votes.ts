@@ -44,7 +44,10 @@ const placeOf = (poll: number): string => `${partitionOfPost(poll)}:${postNumber
 
 const nothing = Buffer.alloc(0);
 
-/** Creates the numbers of new polls: the Unix time in ms, increased if this node has already used it for a poll. */
+/**
+ * Creates the numbers of new polls. A number is the Unix time in ms, or the last number plus 1 if this node has already
+ * used the current time.
+ */
 export function createPollNumbers(time: Time): () => number {
   let last = 0;
   return () => {
@@ -103,7 +106,7 @@ export class Votes {
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
-      // In the same partition and millisecond, another process has created a poll with this number.
+      // Waits and tries again, because another process has created a poll with the same number in this partition.
       await time.sleep(random.int(1, 20));
     }
     return fail('too_many_requests', { retry_after: 1 });

@@ -14,7 +14,7 @@ import type { Webhooks } from './webhooks.js';
 
 export type { AttemptCounts, OutcomeRow, RefusedAttempt } from '../../postgres/webhooks/attempts.js';
 
-/** An attempt to store. `bot` is the id of a queue. */
+/** A delivery attempt that is to be stored. `bot` is the id of a queue. */
 export type NewAttempt = Omit<rows.NewAttempt, 'slot'>;
 
 export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
@@ -34,7 +34,7 @@ export class PartlyAppended extends Error {
   }
 }
 
-/** Adds up the counts of all queues of each bot. */
+/** Adds up, for each bot, the counts of all its queues. */
 function ofBots(counts: ReadonlyArray<readonly [queue: number, counts: rows.AttemptCounts]>) {
   const sums = new Map<number, rows.AttemptCounts>();
   for (const [queue, own] of counts) {

@@ -55,8 +55,8 @@ export interface Step {
   /** True if an earlier step with an unknown outcome may have acknowledged some of these updates. */
   readonly repeated: boolean;
   /**
-   * The chats to park, with the ids of their updates in order. If `tries` is 0, the stored number of failures does not
-   * change.
+   * The chats to park, each with the ids of its updates in order. If `tries` is 0, the stored number of failures stays
+   * the same.
    */
   readonly failed: ReadonlyArray<{
     readonly chat: string;

@@ -18,7 +18,10 @@ export interface Hint {
 
 const changeMark = 'w'.charCodeAt(0);
 const names = [...'ktcmrfpyxu'].map((name) => Buffer.from(name));
-/** The number of values in a hint: the version of the settings, the queue id, and the fields. */
+/**
+ * The number of values in a hint about a new update: the version of the settings, the queue id, and one value for each
+ * field.
+ */
 const valuesCount = 2 + names.length;
 const lengthBytes = 2;
 const headBytes = 1 + valuesCount * lengthBytes;

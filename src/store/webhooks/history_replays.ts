@@ -52,7 +52,10 @@ const names = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'] as const;
 const nothing = { reached: null, fed: 0, pending: 0, dead: 0 };
 const queueOf = (bot: number) => queueId(bot, ruleLimits.replay_slot);
 
-/** Updates in the order of their ids. If `isPart` is true, updates with ids above `end` were not read. */
+/**
+ * The updates of one source, in the order of their ids. If `isPart` is true, updates with ids above `end` were not
+ * read.
+ */
 interface Source {
   readonly found: readonly Found[];
   readonly isPart: boolean;
@@ -72,7 +75,7 @@ function pendingIn([entries, more]: readonly [unknown[], number]): Source {
   return { found, isPart: Number(more) === 1, end: all.at(-1)?.id ?? 0 };
 }
 
-/** Merges the next updates of all sources. Also returns `end`. No update up to this id is missing. */
+/** Merges the next updates of all sources. The result contains all updates with ids up to the returned `end`. */
 function merged(sources: readonly Source[], last: number): { found: readonly Found[]; end: number } {
   const end = Math.min(last, ...sources.filter(({ isPart }) => isPart).map((source) => source.end));
   const byId = new Map(sources.flatMap(({ found }) => found.map((each) => [each.id, each] as const)));
@@ -157,7 +160,7 @@ export class HistoryReplays {
 
   async #end(row: rows.ReplayRow, cancelled: boolean): Promise<void> {
     const { reached, fed, dead, pending } = (await this.#progress(row)) ?? nothing;
-    // Pending updates do not count as delivered, because they are dropped.
+    // Does not count pending updates as delivered, because they are dropped together with the queue.
     const figures = { reached, fed: fed - pending, dead };
     await rows.endReplay(this.#db, row.bot, row.id, cancelled, figures);
     await this.#close(row);
@@ -171,7 +174,9 @@ export class HistoryReplays {
     return { ...row, route, reached, fed, pending, dead, error };
   }
 
-  /** Reads the next updates with ids above `after`. Also returns `end`, up to which all updates were read. */
+  /**
+   * Reads the next updates with ids above `after`. The result contains all updates with ids up to the returned `end`.
+   */
   async #next(row: rows.ReplayRow, after: number): Promise<{ found: readonly Found[]; end: number }> {
     const { bot, last, fromTime } = row;
     const slots = [0, ...(await this.#webhooks.routes(bot)).map(({ slot }) => slot)];

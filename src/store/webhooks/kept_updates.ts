@@ -9,8 +9,8 @@ export type KeptUpdates = ReturnType<typeof createKeptUpdates>;
 export function createKeptUpdates({ shards, keys }: StoreContext) {
   return {
     /**
-     * Stores updates. After an error, the caller may store all of them again, because storing an update twice changes
-     * nothing.
+     * Stores updates. After an error, the caller may store the same updates again, because storing an update twice
+     * changes nothing.
      */
     async append(updates: readonly KeptUpdate[]): Promise<void> {
       const divided = byShard(shards, updates, ({ bot }) => keys.partitions.of(bot));

@@ -1,4 +1,4 @@
-/** Changes a queue from polling to a webhook, or back. Ignores changes that are older than the last one. */
+/** Changes a queue from polling to a webhook, or back. Ignores changes that are older than the last change. */
 import { fail } from '../../errors.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';

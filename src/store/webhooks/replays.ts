@@ -34,11 +34,13 @@ export interface DeadLetter {
 export interface ReplayAsk {
   readonly from: number;
   readonly to: number;
-  /** Whether to replay delivered updates too, as far as they are still stored. */
+  /** Whether to replay delivered updates too. Only delivered updates that are still stored can be replayed. */
   readonly delivered: boolean;
   /** Whether to exclude updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
-  /** The route whose updates are replayed. If absent, replays the updates of all routes and of the bot's own queue. */
+  /**
+   * The only route whose updates are replayed. If absent, replays the updates of all routes and of the bot's own queue.
+   */
   readonly route?: Route | undefined;
 }
 

@@ -17,7 +17,7 @@ export function createRouteQueues(
   wake: (queue: number) => void,
 ) {
   /**
-   * Switches the queues of routes to the current settings. Skips a queue that is not open, because it gets its settings
+   * Applies the current settings to the queues of routes. Skips a queue that is not open, because it gets its settings
    * from Postgres when it is opened.
    */
   async function switchAll(bot: number, routes: readonly RemovedRoute[], version: number, active: boolean) {

@@ -113,8 +113,8 @@ export class Webhooks {
   }
 
   /**
-   * Commits the settings, refreshes the copy, and then switches the queue. The settings that a worker loads under its
-   * lease are therefore at least as new as the switch.
+   * Changes the webhook settings in this order: commits them, refreshes the copy in Redis, and switches the queue. A
+   * worker that gets a lease after the switch therefore loads settings that are at least as new.
    */
   async #change(
     bot: number,
@@ -171,7 +171,7 @@ export class Webhooks {
     return this.#change(bot, none, { drop, mask: null }, (was) => was !== null);
   }
 
-  /** Deletes the webhook of a queue. Returns false if the bot's settings have a version other than `version` by now. */
+  /** Deletes the webhook of a queue. Returns false if the version of the bot's settings is no longer `version`. */
   async removeVersion(queue: number, version: number): Promise<boolean> {
     const bot = botOf(queue);
     if (queue === bot) return this.#change(bot, none, { drop: false, mask: null }, () => true, version);
@@ -282,8 +282,8 @@ export class Webhooks {
    * there was none.
    */
   async refresh(bot: number, dropped: number) {
-    // Reads the row before the copy is refreshed, so that a worker finds a copy that is at least as new as the switch.
-    // Another change may be committed in the meantime.
+    // Reads the row before the copy is refreshed. If another change is committed in between, the copy is newer than the
+    // row. Workers thus never find a copy that is older than the switch.
     const row = await loadWebhook(this.#context.db, bot);
     await this.#control.refresh('webhook', bot);
     if (row === null) return;
