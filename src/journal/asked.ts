@@ -16,22 +16,20 @@ export interface Asked {
   /** Waits for `ms`, or until a caller requests a flush of a partition in `held`. */
   sleep(ms: number, held: () => readonly number[], signal: AbortSignal): Promise<void>;
   /**
-   * Returns those of the given partitions for which a flush is requested and not yet begun. Records that their journals
-   * are being read.
+   * Returns the given partitions whose requested flush has not begun yet. Records that their journals are being read.
    */
   take(held: readonly number[]): readonly number[];
   /**
-   * Records that the given journal prefixes are committed, and that the journals of the partitions `ends` were read to
-   * their end. A requested journal that was not read to its end must be read again. After the first batch that follows
-   * a request, the journal must also be read once more, because callers add entries while that batch is being
-   * committed.
+   * Records that `prefixes` are committed, and that the journals of the partitions `ends` were read to their end. A
+   * journal with a requested flush is read again until its end is reached. It is also read once more after the first
+   * batch that follows the request, because callers add entries while that batch is being committed.
    */
   committed(prefixes: readonly JournalPrefix[], ends: readonly number[]): void;
   /**
-   * Tells the callers that requested a flush which journal prefixes are in Postgres, and that the journals of the
-   * partitions `ends` were read to their end. After a request, announces an empty journal only once, because a second
-   * announcement would say nothing new. `send` sends the hint. If `send` rejects, this function rejects with the same
-   * error and the announcement is not repeated.
+   * Tells the callers that requested a flush up to which version each journal is in Postgres. `prefixes` were just
+   * committed. `ends` are the partitions whose journals contain no further entries. A journal without new commits is
+   * announced only once per request. `send` sends the hint. If `send` rejects, this function rejects with the same
+   * error and does not repeat the announcement.
    */
   announce(
     prefixes: readonly JournalPrefix[],

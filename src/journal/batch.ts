@@ -9,11 +9,14 @@ export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The complete new record. Empty if the entity was deleted, unless the deletion is marked in the record itself. */
+  /**
+   * The complete new record. Empty for a deleted entity, except in tables whose records mark a deletion themselves
+   * (`isTombstone`).
+   */
   readonly image: Buffer;
   /**
-   * The key of the HASH whose field `v` was set together with this entry, or '' if there is none. The HASH may leave
-   * Redis once the version in `v` is in Postgres.
+   * The key of a HASH, or '' if there is none. The HASH's field `v` was set when this entry was added. The HASH may
+   * leave Redis once Postgres has the version in `v`.
    */
   readonly state: string;
 }
@@ -33,18 +36,27 @@ export interface Change extends Entity {
   /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
   readonly record: Buffer | null;
-  /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
+  /**
+   * The newest record of this entity in the batch, even if a later entry deletes the entity. Empty if the batch
+   * contains no record of it.
+   */
   readonly image: Buffer;
 }
 
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The last number of this key is the greatest number in the sequence. */
+  /** The key of the entry with the greatest number of the sequence. The last element of the key is this number. */
   readonly key: readonly number[];
-  /** The greatest version in this batch. It may belong to another entry than the greatest key does. */
+  /**
+   * The greatest version among the batch's entries of this sequence. The entry with this version may differ from the
+   * entry with the greatest number.
+   */
   readonly version: number;
-  /** The incarnation that assigned the greatest key. Set only in the first batch that contains this key. */
+  /**
+   * The incarnation of the partition when the greatest number was assigned. Only the first batch that contains this
+   * number has the correct value. Postgres ignores the value from later batches.
+   */
   readonly incarnation: number;
 }
 
@@ -70,8 +82,8 @@ const compareChanges = (a: Change, b: Change): number =>
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
 /**
- * Keeps the newest version of each entity. Uses the name of the entity as the map key, because an entity belongs to a
- * single partition, so its name is unique across partitions.
+ * Keeps the newest version of each entity. Uses the name of the entity as the map key. Each entity belongs to a single
+ * partition, so its name is unique across partitions.
  */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();

@@ -62,8 +62,8 @@ export interface FlusherStats extends PipelineStats {
   readonly purged: number;
   readonly partitions: number;
   /**
-   * For how many future days the tables of messages and of delivery failures already have partitions. NaN before the
-   * first check.
+   * The number of future days for which the tables have partitions: `daysAhead` for delivery failures, and
+   * `messageDaysAhead` for messages. NaN before the first check.
    */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
@@ -121,7 +121,8 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Runs as often as open Postgres connections are checked, because these checks find the rows to rewrite.
+  // If a check of an open Postgres connection finds that Postgres has lost changes, the check records what to rewrite.
+  // Looks for such records as often as the connections are checked.
   const stopRewriting = time.repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch((error) => isOlderFlush(error) || onError(error));
   });
@@ -133,9 +134,9 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Stops the loops after their current batches, or with `drain` once the leased journals are empty, and then
-     * releases the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the
-     * journal.
+     * Stops the loops after their current batches. With `drain`, stops them only when the leased journals are empty.
+     * Then releases the leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in
+     * the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
       for (const each of maintenance) each.stop();

@@ -35,7 +35,7 @@ export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #time: Time;
   readonly #owner: string;
-  /** For each run id, the pass that starts after the current pass. */
+  /** The next removal pass for each Redis, keyed by the Redis run id. It starts when the current pass has ended. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -46,9 +46,10 @@ export class Forgetter {
   }
 
   /**
-   * Removes the entities of closed partitions from the Redis with this run id. Requests that arrive during a pass share
-   * the next pass. Returns the partitions whose entities are all removed. The partitions that are not returned are
-   * being processed by another node or were opened by it. Errors: `unavailable` while Redis is unavailable.
+   * Removes the entities of closed partitions from the Redis with this run id. Requests that arrive during a removal
+   * pass share the next pass. Returns the partitions whose entities are all removed. A partition that is missing from
+   * the result is being processed by another node, or another node has already opened it. Errors: `unavailable` while
+   * Redis is unavailable.
    */
   forget(partitions: readonly number[], runId: string): Promise<ReadonlySet<number>> {
     const next = this.#waiting.get(runId);

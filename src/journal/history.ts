@@ -51,13 +51,13 @@ export interface WentBack {
 }
 
 export interface HistoryOptions {
-  /** The repair opens its own connections to this URL. */
+  /** The URL of the database. A repair opens its own connections to it. */
   readonly url: string;
   /** The id of the shard. The default is 0, the control database. */
   readonly shard?: number;
   /**
-   * Returns a function that tells in which database a partition is. Its result `own` means this database. The parameter
-   * `own` is a connection to this database. If `place` is absent, all partitions are in this database.
+   * Returns a function that finds the database of a partition. The value `'own'` stands for this database, and the
+   * parameter `own` is a connection to it. If `place` is absent, all partitions are in this database.
    */
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
@@ -128,8 +128,8 @@ const replacedText =
 
 /**
  * Checks that the connections to one database lead to the right server. While Redis is unavailable, accepts only the
- * server that passed the last check. If a mark could not be stored in Redis, the next connection or check sends it
- * again.
+ * server that passed the last check. If the mark of a transaction could not be stored in Redis, sends the mark again at
+ * the next connection or check.
  */
 export class History implements Guard, ControlMarks {
   readonly random: Random;
@@ -151,7 +151,7 @@ export class History implements Guard, ControlMarks {
     try {
       return await this.#admit(session);
     } catch (error) {
-      // Both cases are `unavailable`, so that a refused connection is reported like one that could not be opened.
+      // Reports a refused server as `unavailable`, like a server that cannot be reached.
       if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
       if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
         throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -166,7 +166,8 @@ export class History implements Guard, ControlMarks {
 
   async announce(servers: readonly string[], hint: string): Promise<void> {
     const { history, flushed } = this.#at;
-    // Ignores a failure of Redis, because fronts also read by themselves how far the journals are flushed.
+    // Ignores an error of Redis. The announcement only saves time, because fronts also check by themselves how far the
+    // journals are flushed.
     const announced = await this.#runner
       .call('history/announce', 0, { history, flushed }, { hint, servers: [...servers] })
       .catch((error: Error) => this.#options.onError?.(error));
@@ -174,7 +175,7 @@ export class History implements Guard, ControlMarks {
   }
 
   watch(pool: Pool): () => void {
-    // Ignores errors, because the next request fails with the same error and reports it.
+    // Ignores the errors of this check, because the next request gets the same error and reports it.
     return (this.#options.time ?? systemTime).repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
@@ -211,8 +212,8 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Asks for `ties` more values, because each page begins by repeating the revocations of the previous page's last
-      // millisecond.
+      // A page begins at the last millisecond of the previous page, and so repeats the `ties` revocations of that
+      // millisecond. The size of the page is increased by `ties`.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',
@@ -237,7 +238,7 @@ export class History implements Guard, ControlMarks {
       const wanted = Math.floor(highest / storeLimits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
-      // The partition has been moved to another shard.
+      // The partition is no longer in this database, because it has been moved to another shard.
       if (row === undefined) break;
       const raised = { incarnation: row.incarnation };
       const result = await this.#runner.call('partition/raise', partition, meta, raised);
@@ -247,7 +248,7 @@ export class History implements Guard, ControlMarks {
     throw unavailable();
   }
 
-  /** Repairs a Postgres before it is used. Each step may be repeated. */
+  /** Repairs a Postgres server before it is used. Each step can be repeated without harm. */
   async #putRight(own: Pool, known: Known, lost: number): Promise<number> {
     const { shard = 0, place = async () => () => 'own', keys } = this.#options;
     const revoked = shard === 0 ? await this.#readRevoked() : [];
@@ -268,8 +269,8 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Skips partitions for which `place` returns null. Only the partitions in this shard have copies of the shard's
-      // records, but all partitions have copies of control records.
+      // Raises the incarnation of each partition that has copies of this database's records. A partition in another
+      // database has copies of control records only. `found` is null for a partition without such copies.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
     return forgotten;
@@ -288,10 +289,11 @@ export class History implements Guard, ControlMarks {
         await lockHistory(lock);
         const known = await this.#read();
         const state = await loadServerState(lock);
-        // Stops if the server has changed again, because the next connection checks the new server.
+        // Stops if another server has replaced the server to repair. The next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs, because it would raise its own marks.
+        // Refuses a former primary that is still running, because the former primary would store its own marks in
+        // Redis.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -330,9 +332,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Accepts only the server that passed the last check. Called while the Redis server that stores the marks is
-   * unavailable, because the chats on a cluster's other Redis servers still need Postgres. A restored Postgres is
-   * refused, because its restart gave it another name.
+   * Checks a server while the Redis that stores the marks is unavailable. Connections must still open then, because
+   * chats on a cluster's other Redis servers need Postgres. Accepts only the server that passed the last check. A
+   * restored Postgres is refused, because the restart has changed the name of the server.
    */
   async #admitAlone(session: Queryable): Promise<string> {
     const { server, standby } = await loadServerState(session);
@@ -363,9 +365,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Sends a mark to Redis. Returns false if the server that raised the mark was replaced by another one. If Redis is
-   * unavailable, keeps the shard's newest mark for a later attempt, together with the revocations of all marks that
-   * were not sent.
+   * Stores the mark of a transaction in Redis. Returns false if another server has replaced the server that raised the
+   * mark. If Redis is unavailable, keeps the newest mark of the shard for a later attempt, and the revocations of all
+   * transactions whose marks were not sent.
    */
   async #send(mark: RaisedMark): Promise<boolean> {
     const { history, revoked } = this.#at;
@@ -390,7 +392,7 @@ export class History implements Guard, ControlMarks {
       const revocations = `${before?.revocations ?? ''}${mark.revocations}`;
       this.#waiting.set(mark.shard, { ...newest, revocations });
       this.#options.onError?.(error as Error);
-      // Returns true despite the failure, because the change is committed.
+      // Returns true because the transaction is committed. The mark is sent to Redis later.
       return true;
     }
   }

@@ -9,14 +9,15 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** When this level was measured (ms on the monotonic clock). */
+  /** When `bytes` was computed (ms on the monotonic clock). */
   at: number;
 }
 
 /**
- * Creates a budget that works as a leaky bucket, which holds `bytesMax` and empties within `hotMs`. The messages that
- * stay in Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no limit. A flusher that takes
- * over a partition starts with an empty bucket.
+ * Creates a budget that works as a leaky bucket, which holds `bytesMax` and empties within `hotMs`. A flushed message
+ * stays in Redis for `hotMs`. The messages in Redis thus take at most twice `bytesMax`: a full bucket, and the bytes
+ * that leak from it during `hotMs`. If `bytesMax` is 0, there is no limit. A flusher that takes over a partition starts
+ * with an empty bucket.
  */
 export function createHotBudget(bytesMax: number, hotMs: number, time: Time = systemTime) {
   const levels = new Map<number, Level>();

@@ -43,14 +43,14 @@ export interface RedisIdentity {
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** The run id under which this Redis opened partition 0. */
+  /** The Redis run id that was stored when partition 0 was last opened. `sealed` after a clean shutdown. */
   readonly run: string | null;
-  /** The seal of partition 0, if the partition is closed. */
+  /** The seal of partition 0, which a clean shutdown of Redis leaves. Null if there is none. */
   readonly seal: string | null;
 }
 
 /**
- * When a node may start to use an empty Redis.
+ * When a node may start to use an empty Redis. The former Redis is the one that the installation used last.
  * - `unless_used` (roles): only if no other node uses the former Redis.
  * - `never` (commands): only if the installation has never used a Redis.
  * - `rebuild` (`petrel redis rebuild`): unless another node can still reach the former Redis. The new Redis may be one
@@ -83,7 +83,8 @@ function refuse(message: string, passing = false): Decision {
 
 /**
  * Compares the identities in Redis and Postgres, and decides whether to use this Redis. Changes nothing. `isSameServer`
- * means that this Redis server had the current generation until a moment ago, so it has just lost its data.
+ * says that this Redis server had the current generation until a moment ago. If the generation is gone, the server has
+ * just lost its data.
  */
 export function decide(
   redis: RedisIdentity,
@@ -170,11 +171,11 @@ export class Identity {
   readonly #random: Random;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The message of the last reported refusal. '' if Redis has been accepted since. */
+  /** The message of the last reported refusal. Reset to '' when Redis is accepted. */
   #reported = '';
   /**
-   * The last reported message about a cluster master other than that of partition 0. Not cleared when the master of
-   * partition 0 is accepted.
+   * The last reported message about any cluster master except the one that serves partition 0. It stays set when the
+   * master of partition 0 is accepted.
    */
   #reportedOfMaster = '';
 
@@ -305,8 +306,8 @@ export class Identity {
   }
 
   /**
-   * Returns whether a cluster master belongs to this installation. Partitions on a wrong cluster's master name another
-   * installation.
+   * Returns whether a cluster master belongs to this installation. A used partition stores the id of the installation
+   * that used it, so a master of another cluster is recognised by that id.
    */
   async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(this.#options.keys.meta(partition), 'of');

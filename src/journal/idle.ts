@@ -8,10 +8,16 @@ import type { Time } from '../time.js';
 
 type Client = RedisConnection['client'];
 
-/** If an answer is later than its deadline by more than this, the connection is closed. */
+/**
+ * How long to wait for the answer of Redis after the time limit of a wait has passed, in ms. Then the connection is
+ * closed.
+ */
 const late_ms = 1_000;
 
-/** Creates the wait. On a cluster, it uses `sleep`, which may end early. */
+/**
+ * Creates the function that waits for the next journal entry. On a cluster, this function uses `sleep`, which may end
+ * early.
+ */
 export function createIdleWait(
   servers: RedisServers,
   keys: Keys,
@@ -37,8 +43,8 @@ export function createIdleWait(
       msMax + late_ms,
       answered.catch(() => 'failed' as const),
     );
-    // Keeps a client that is still asking Sentinels for the master, because it would never connect again if it were
-    // disconnected now.
+    // Does not disconnect a client that is still asking the Sentinels for the Redis master. Such a client would never
+    // connect again.
     if (outcome === undefined && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }

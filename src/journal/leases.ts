@@ -35,7 +35,10 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError, time = systemTime }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: the ids of the flushers that took part, and the partitions of this flusher. */
+  /**
+   * The last division of the partitions among the flushers: the ids of all flushers, and the partitions of this
+   * flusher.
+   */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: Timer | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -69,8 +72,8 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // If there is only one flusher, it takes no leases. When another one starts, both may write the same journal
-      // until the next heartbeat.
+      // A flusher that is alone takes no leases and writes all journals. When another flusher starts, both may write
+      // the same journal until the next heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
         return;
@@ -105,7 +108,7 @@ export function createLeases({ runner, keys, id, onError, time = systemTime }: L
         await beat(true);
         await Promise.all([...held].map(release));
       } catch (error) {
-        // A lease that could not be released expires anyway.
+        // Only reports the error, because a lease that could not be released expires anyway.
         onError(error as Error);
       }
       held.clear();

@@ -91,8 +91,8 @@ export function createMaintenance({
     stats: (): {
       readonly purged: number;
       /**
-       * For how many future days the tables of messages and of delivery failures already have partitions. NaN before
-       * the first check.
+       * The number of future days for which the tables have partitions: `daysAhead` for delivery failures, and
+       * `messageDaysAhead` for messages. NaN before the first check.
        */
       readonly daysAhead: number;
       readonly messageDaysAhead: number;

@@ -58,7 +58,7 @@ export interface PipelineStats {
   /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** The number of rows sent to Postgres. Of each entity, a batch sends only the newest version. */
+  /** The number of rows sent to Postgres. A batch sends only the newest version of each entity. */
   readonly rows: number;
   /** How many times the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
@@ -78,11 +78,14 @@ interface InFlight {
   readonly committed: Promise<void>;
   /** Resolves when the callers that wait for this batch have been told about the commit. */
   readonly announced: Promise<void>;
-  /** Resolves when the batch is settled, or when it is left to be settled together with a later batch. */
+  /**
+   * Resolves when the batch is settled. If the batch is to be settled later, together with others, resolves without
+   * waiting for this.
+   */
   readonly settled: Promise<void>;
 }
 
-/** A committed and announced batch that is not settled yet. */
+/** A committed and announced batch whose entries are still in the journal. */
 interface Kept extends Committed {
   readonly batch: ReadAt;
   readonly written: WrittenBatch;
@@ -133,16 +136,21 @@ export class Pipeline {
   readonly #unsettled: ReturnType<typeof createUnsettled>;
   /** The version of the last entry in flight, keyed by partition. */
   readonly #cursors = new Map<number, number>();
-  /** The registered incarnation of each leased partition. Each was read before the entries in flight were read. */
+  /** The incarnation of each leased partition, as registered in Postgres before the entries in flight were read. */
   readonly #incarnations = new Map<number, number>();
   #inFlight: InFlight[] = [];
   /** Whether any of the batches in `#inFlight` has failed. */
   #failed = false;
-  /** The committed and announced batches that are not settled yet, in order. `#isSettlingDue` bounds them. */
+  /**
+   * The batches that are committed and announced but not settled yet, in order. `#isSettlingDue` limits their number.
+   */
   #kept: Kept[] = [];
   #keptEntries = 0;
   #keptBytes = 0;
-  /** The row whose mark the next batches raise. Batches that are settled together raise the same row. */
+  /**
+   * The row in Postgres whose counter (the mark) the next transactions increase. Batches that leave the journal
+   * together use the same row, so that Redis need store only one mark for them.
+   */
   #markRow: number | undefined;
   /**
    * Whether a stop was requested. `now` ends the loop after the current batch. `drain` ends it when the journals are
@@ -221,15 +229,15 @@ export class Pipeline {
     if (this.#stopping !== 'now' && ms > 0) await this.#time.sleep(ms, { signal: this.#waking.signal });
   }
 
-  /** Pauses before the next round. A request for a flush ends the pause. */
+  /** Pauses before the next batch. A request for a flush ends the pause. */
   async #restUntilAsked(ms: number): Promise<void> {
     const { asked, held } = this.#options;
     if (this.#stopping !== 'now') await asked.sleep(ms, held, this.#waking.signal);
   }
 
   /**
-   * Reads a batch and puts it in flight. If `isTurn` is true, the batch may be settled later, together with other
-   * batches.
+   * Reads a batch and puts it in flight. `isTurn` is true for a batch that callers requested. Such a batch may be
+   * settled later, together with other batches.
    */
   async #take(partitions: readonly number[], isTurn = false): Promise<ReadAt> {
     const batch = await this.#read(partitions);
@@ -259,8 +267,8 @@ export class Pipeline {
   }
 
   /**
-   * Reads a batch from these journals and waits for its commit. If no journals are given, settles the batches in
-   * `#kept` if they are due.
+   * Writes a batch for callers that requested a flush of these partitions, and waits for its commit. If no partitions
+   * are given, settles the batches in `#kept` if they are due.
    */
   async #turnFor(partitions: readonly number[]): Promise<void> {
     if (this.#failed) return this.#settleAll();
@@ -324,8 +332,8 @@ export class Pipeline {
 
   /**
    * Announces a batch's commit. Rejects if the server that committed was replaced by another one, because the commit is
-   * then lost. In this case, later batches must not be announced either, because an announced version also confirms all
-   * earlier versions. Each announcement therefore also checks the servers of the batches that are not settled yet.
+   * then lost. An announced version also confirms all earlier versions. Each announcement therefore also checks the
+   * servers of the earlier batches that are not settled yet.
    */
   async #announce(
     batch: ReadAt,

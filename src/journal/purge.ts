@@ -33,8 +33,8 @@ const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * True unless partitions are being moved to this database. If a row were deleted here during a move, its next update
- * from the source would be lost.
+ * False while partitions are being moved to this database. During a move, no row may be deleted here, because the row's
+ * next update from the source would then be lost.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
@@ -100,8 +100,8 @@ const surplusAttempts = statement(
 const agedKept = aged('purge_kept_updates', 'kept_updates_default', 'ctid', 'at');
 
 /**
- * Deletes failures of days that have no partition, and the surplus failures of bots with very many failures. All other
- * failures disappear when the partition of their day is dropped.
+ * Deletes delivery failures of days that have no partition. For a bot with very many delivery failures, also deletes
+ * the oldest ones. All other delivery failures disappear when the partition of their day is dropped.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -150,7 +150,10 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Allows the count of the whole index at most once per hour. */
+/**
+ * Reserves the deletion of surplus dead letters for this purge. The reservation succeeds at most once per hour, because
+ * the deletion counts the dead letters of all bots and is expensive.
+ */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -171,7 +174,10 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
-/** Turns polls past this age into tombstones. The number of a poll contains the Unix time of its creation in ms. */
+/**
+ * Replaces the oldest polls with tombstones. `$1` is the maximum age in ms. A poll's number contains the Unix time of
+ * its creation in ms.
+ */
 const agedPolls = statement(
   'purge_aged_polls',
   `update polls set record = null, deleted_at = now() where (partition, number) in (
@@ -218,7 +224,10 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** Returns how long delivered updates are kept. Delivered updates contain messages. */
+/**
+ * Returns how long delivered updates are kept, in ms. Updates contain messages, so they are never kept longer than
+ * messages.
+ */
 export const keptAgeMs = (updatesDays: number, messageDays: number | undefined): number =>
   Math.min(updatesDays * 86_400_000, messageAgeMs(messageDays));
 
@@ -269,10 +278,10 @@ function dueIn(
 }
 
 /**
- * In one database, deletes data past its maximum age: tombstones after limits.tombstone_age_ms_max, with the rows that
- * belonged to the deleted records. Does nothing if the database was purged within the last minute. `auditDays` is
- * AUDIT_DAYS. `messageDays` is MESSAGE_DAYS and limits the age of messages and of their copies. `updatesDays` is
- * UPDATES_DAYS. Returns the number of deleted rows.
+ * Deletes the data of one database that are past their maximum age. Tombstones are deleted after
+ * limits.tombstone_age_ms_max, together with the remaining rows of the deleted records. Does nothing if the database
+ * was purged within the last minute. `auditDays` is AUDIT_DAYS. `messageDays` is MESSAGE_DAYS and limits the age of
+ * messages and of their copies. `updatesDays` is UPDATES_DAYS. Returns the number of deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,

@@ -45,8 +45,8 @@ export interface RecoveryOptions {
 export interface RaisedPartition {
   readonly partition: number;
   /**
-   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. If false, a loss is only
-   * possible. Changes that are already in Postgres are safe.
+   * True if Redis has certainly lost changes, because Postgres has changes that Redis lacks. False if a loss is only
+   * possible. The changes that Postgres has are safe in both cases.
    */
   readonly proven: boolean;
 }
@@ -60,8 +60,8 @@ const seenIncarnations = statement(
 );
 
 /**
- * Records that Redis lost data. Adds to the number of partitions that was recorded in the last 10 minutes, because
- * nodes discover a loss one partition at a time.
+ * Records that Redis lost data. If a loss was recorded in the last 10 minutes, adds the new partitions to the number in
+ * that record, because nodes discover a loss one partition at a time.
  */
 const noteLoss = statement(
   'note_redis_loss',
@@ -130,14 +130,14 @@ interface Behind {
 interface Seen {
   partition: number;
   incarnation: number;
-  /** The watermark: all versions up to it are in Postgres or in quarantine. */
+  /** The watermark of the partition. Every version up to the watermark is in Postgres or in quarantine. */
   flushed_version: number;
   flushed_at: Date | null;
   /** Whether Redis may still have changes that Postgres has lost. */
   rewriting: boolean;
 }
 
-/** A closed partition. `seen` is absent if the partition was never opened. */
+/** A closed partition. `seen` is the partition's row in Postgres. It is absent if the partition was never opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -149,10 +149,7 @@ interface Raised {
   post: number;
 }
 
-/**
- * Returns whether Redis has lost flushed changes, because Postgres has a later version than every version that Redis
- * knows.
- */
+/** Returns whether Redis has lost flushed changes: Postgres has a version that is above every version in Redis. */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
 
 const self = (partition: number) => partition;
@@ -203,8 +200,8 @@ export class Recovery {
   /**
    * Closes partitions to changes, as the last step of a clean Redis shutdown. The seal tells the next start that
    * nothing was lost. With `byOperator`, every node accepts the seal for limits.redis_seal_age_ms_max, as long as the
-   * same Postgres server keeps running. Error: `unavailable`. After this error, the next start is as careful as after a
-   * crash.
+   * same Postgres server keeps running. Error: `unavailable`. After this error, the next start assumes that Redis may
+   * have lost changes, as after a crash.
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const { keys, runner } = this.#options;
@@ -218,8 +215,8 @@ export class Recovery {
   }
 
   /**
-   * Runs a query on each shard, in parallel, for those of the items whose partition is in the shard. Throws the error
-   * of any shard.
+   * Runs a query on each shard in parallel. Each query gets the items whose partition is in that shard. Throws the
+   * error of any shard.
    */
   async #askShards<T, R extends object>(
     items: readonly T[],
@@ -260,7 +257,10 @@ export class Recovery {
     return { opened, closed };
   }
 
-  /** Returns those of the partitions that are closed. Passes the incarnation 0, with which the script only reads. */
+  /**
+   * Returns the given partitions that are closed. Changes nothing, because the script only reads if the incarnation is
+   * 0.
+   */
   async #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
     return (await this.#apply(wanted, runId)).closed;
@@ -290,8 +290,8 @@ export class Recovery {
       pool.query<Seen>(seenIncarnations, [own]),
     );
     const seen = new Map(rows.map((row) => [row.partition, row]));
-    // Reads Redis after Postgres. If another node raised an incarnation earlier, the raise is then either in Redis
-    // already or visible to the statements below.
+    // Reads Redis only after Postgres. If another node has raised an incarnation by then, Redis already shows the new
+    // incarnation, or the statements below detect it.
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);
@@ -305,9 +305,9 @@ export class Recovery {
 
   /**
    * Removes journaled entities from each Redis that lost flushed changes, because Postgres has the same or a later
-   * version of each of them. Returns the partitions that may now be opened; another node works on the others. Removes
-   * nothing while Postgres itself lacks changes, because it was restored to an earlier state and the rewrite has not
-   * finished. The entities then stay in Redis until the rewrite, although some of them are outdated.
+   * version of each of them. Returns the partitions that may now be opened. Another node works on all other partitions.
+   * Removes nothing while Postgres itself lacks changes, because it was restored to an earlier state and the rewrite
+   * has not finished. The entities then stay in Redis until the rewrite, although some of them are outdated.
    */
   async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
     const isOlder = (b: Closed) => lacksChanges(b) && b.seen?.rewriting !== true;

@@ -1,6 +1,6 @@
 /**
  * Writes journaled entities from Redis to Postgres again, after Postgres was restored to an earlier state. Writes an
- * entity only if Redis has a newer version than Postgres, so an older image never replaces a newer one. Several
+ * entity only if Redis has a newer version than Postgres, so an older record never replaces a newer one. Several
  * flushers may therefore rewrite at the same time or repeatedly, even while journals are flushed.
  */
 
@@ -41,7 +41,7 @@ interface Found {
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
-/** A Redis key to check. Its entity is written again if the entity's version is above `after`. */
+/** A Redis key to check. The entity under this key is written to Postgres again if its version is above `after`. */
 interface Wanted {
   readonly key: string;
   readonly partition: number;
@@ -73,8 +73,8 @@ const externalIds = statement(
 );
 
 /**
- * Adds the greatest message id of a chat, its pinned message and its reply keyboards, with the version of its last
- * change.
+ * Adds the greatest message id, the pinned message and the reply keyboards of a chat. The version of each is that of
+ * the chat's last change.
  */
 function addChat(found: Found, partition: number, name: string, fields: Fields): void {
   const chat = parseChat(name);
@@ -172,7 +172,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** Adds the recent votes in a poll. The image of a retracted vote is empty. */
+/** Adds the recent votes in a poll. For a retracted vote, `image` is empty. */
 function addVotes(time: Time, found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');

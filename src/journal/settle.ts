@@ -13,7 +13,10 @@ import type { Written } from './write.js';
 /** A batch whose transaction is committed. */
 export interface Committed {
   readonly prefixes: readonly JournalPrefix[];
-  /** Does not contain quarantined entries. Postgres lacks the entities of those entries, so Redis must keep them. */
+  /**
+   * The written changes, without quarantined entries. Postgres lacks the entities of quarantined entries, so Redis must
+   * keep these entities.
+   */
   readonly written: Written;
 }
 
@@ -22,7 +25,7 @@ export interface Committed {
  * listed, because Redis has no older version.
  */
 interface Settling {
-  /** The version of the last entry. */
+  /** The version of the last entry to settle in this partition. */
   last: number;
   readonly records: Map<string, number>;
   /** The records that may leave Redis soon. */
@@ -31,8 +34,8 @@ interface Settling {
 }
 
 /**
- * Returns the state keys that the entries name. Includes the keys named by replaced entries, because a replaced entry
- * may be the last one that names a key.
+ * Returns the written entries whose `state` names a HASH. The result also contains entries that a newer entry of the
+ * batch replaced, because the newer entry may not name the HASH.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
@@ -50,7 +53,7 @@ function keepNewest(versions: Map<string, number>, key: string, version: number)
   versions.set(key, Math.max(version, versions.get(key) ?? 0));
 }
 
-/** Adds a batch's entries and keys to the `Settling` of each partition. */
+/** Adds the entries and keys of a committed batch to `settling`, by partition. */
 function gather(
   settling: ReadonlyMap<number, Settling>,
   keys: Keys,

@@ -74,9 +74,9 @@ export interface ReadResult {
 }
 
 /**
- * How many entries the first round of a batch requests from all partitions together, but at least one entry from each.
- * The sizes of the entries are not known yet in this round, so the batch may exceed its byte limit. A small number
- * keeps the excess small.
+ * How many entries the first round of a batch requests in total, with at least one from each partition. The batch may
+ * exceed its byte limit, because the sizes of the entries are not known yet in this round. A small number keeps the
+ * excess small.
  */
 const first_round_entries = 128;
 

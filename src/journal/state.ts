@@ -19,7 +19,7 @@ export interface PartitionState {
   readonly run: string | null;
   /** The last incarnation that was registered in Postgres, or 0 if there is none. */
   readonly incarnation: number;
-  /** The watermark: every version up to it is in Postgres or in quarantine. */
+  /** The watermark of the partition. Every version up to the watermark is in Postgres or in quarantine. */
   readonly flushedVersion: number;
   readonly flushedAt: Date | null;
 }

@@ -19,8 +19,8 @@ export interface JournalTable {
    */
   readonly partOf?: string;
   /**
-   * Set if the first two columns identify a chat. Entity names then contain the chat as `id` or `id.user`. Ids in other
-   * columns are never negative.
+   * Set if the first two key columns identify a chat. The name of an entity then contains the chat as `id`, or as
+   * `id.user` for a direct chat. Ids in other columns are never negative.
    */
   readonly chat?: true;
   /** Set only if the table is partitioned by its column `day`. The day is part of the key and never changes. */
@@ -35,8 +35,8 @@ export interface JournalTable {
    */
   record?(keys: Keys, key: readonly number[]): string;
   /**
-   * The table and column that store the greatest value of a sequence. Set only if the last key column counts separately
-   * for each combination of the other key columns.
+   * The table and column that store the greatest number of a sequence. Set only if the last key column is a running
+   * number. The other key columns identify the sequence.
    */
   readonly sequence?: {
     readonly table: string;
@@ -44,7 +44,7 @@ export interface JournalTable {
     readonly last: string;
     /**
      * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Absent if this HASH must
-     * stay in Redis.
+     * never leave Redis.
      */
     state?(keys: Keys, key: readonly number[]): string;
   };
@@ -75,7 +75,7 @@ const deadUpdates: JournalTable = {
 
 /**
  * The pinned message of a chat, and the chat's messages with reply keyboards. Redis stores them in the HASH of the
- * chat, which the journal entries name as their state.
+ * chat. The journal entries contain the key of this HASH in `state`.
  */
 const pins: JournalTable = {
   kind: 'pin',
@@ -91,7 +91,7 @@ const posts: JournalTable = {
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
-/** The reactions on posts. Their journal entries name the HASH of recent reactions as their state. */
+/** The reactions on posts. Their journal entries contain the key of the HASH with recent reactions in `state`. */
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
@@ -120,7 +120,7 @@ const pollResults: JournalTable = {
   columns: ['partition', 'number'],
 };
 
-/** The votes in polls. Their journal entries name the HASH of recent voters as their state. */
+/** The votes in polls. Their journal entries contain the key of the HASH with recent voters in `state`. */
 const pollVotes: JournalTable = {
   kind: 'vote',
   table: 'poll_votes',

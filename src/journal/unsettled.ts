@@ -28,7 +28,8 @@ export function createUnsettled(time: Time, random: Random) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
     /**
-     * Returns the partitions whose backoff has ended and that have no entries in flight. They are no longer set aside.
+     * Returns the partitions whose backoff has ended and that have no entries in flight. Their journals can be read
+     * again.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {
       const now = time.monotonic();

@@ -98,8 +98,8 @@ const sequenceUpserts = new Map(
 
 /**
  * Raises the watermarks of a batch. Refuses the batch if a partition's incarnation was raised after its journal was
- * read, because Redis may have lost some of the entries. The row lock ensures that this transaction runs entirely
- * before or entirely after a raise.
+ * read, because Redis may have lost some of the entries. The row lock ensures that a transaction that raises the
+ * incarnation runs entirely before or entirely after this one.
  */
 const raiseWatermarks = statement(
   'flush_watermarks',
@@ -113,7 +113,10 @@ const raiseWatermarks = statement(
        flushed_at = now()`,
 );
 
-/** Refuses a transaction as `raiseWatermarks` does, but does not change the watermarks. */
+/**
+ * Refuses a transaction if a partition's incarnation was raised after the incarnation was read. Unlike
+ * `raiseWatermarks`, does not change the watermarks.
+ */
 const checkIncarnations = statement(
   'check_incarnations',
   `select case when p.incarnation > read.incarnation then refuse_older_flush(p.partition) end
@@ -141,7 +144,7 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   if (!statement) return null;
   const columns = table.sequence?.columns.length ?? 0;
   const values = [
-    // The last key column contains the sequence's greatest value.
+    // The key columns of the sequences. The last column contains the greatest number of each sequence.
     ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
     bigintArray(found.map(({ version }) => version)),
     bigintArray(found.map(({ incarnation }) => incarnation)),
@@ -217,9 +220,9 @@ function watermarks(prefixes: readonly JournalPrefix[], incarnations: ReadonlyMa
 }
 
 /**
- * Returns the last statement of a transaction that writes entities read from Redis instead of from a journal. The
- * statement fails if an incarnation was raised since `incarnations` was read, so read `incarnations` from Postgres
- * before you read Redis.
+ * Returns the last statement of a transaction whose entities were read from Redis and not from a journal. The statement
+ * fails if an incarnation was raised after `incarnations` was read. Read `incarnations` from Postgres before the
+ * entities from Redis.
  */
 export function incarnationCheck(incarnations: ReadonlyMap<number, number>): Call {
   const sorted = [...incarnations].sort(([a], [b]) => a - b);
@@ -241,8 +244,7 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // Reports only entries that were not in quarantine before. An entry is there already if the same batch was written
-    // before.
+    // Reports an entry only once. If the batch was written before, the entry is already in quarantine.
     if (count > 0) onQuarantine(entry, reason);
   };
 

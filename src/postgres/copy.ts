@@ -1,7 +1,4 @@
-/**
- * Copies whole tables out of a database, or into an empty database. All tables that are copied out show the same
- * moment.
- */
+/** Copies whole tables out of a database, or into an empty database. All tables are read in one snapshot. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -62,7 +59,7 @@ export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** Returns the tables, each after those that it references. */
+    /** Returns the tables in an order in which each table follows the tables that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
@@ -90,7 +87,7 @@ export async function openSnapshot(url: string) {
       { name, columns }: TableShape,
       to: readonly [...NodeJS.ReadWriteStream[], Writable],
     ): Promise<number> {
-      // Uses a query, because COPY of a partitioned table omits the rows in its partitions.
+      // Copies the result of a query, because COPY of a partitioned table omits the rows in its partitions.
       const out = client.query(
         copyTo(`copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`),
       );

@@ -28,8 +28,8 @@ export const keptByDay: ByDay = { table: 'kept_updates', column: 'at', days: 1 }
 /** MESSAGE_DAYS is divided into this many partitions. */
 const message_partitions = 10;
 /**
- * The days per partition if messages are kept forever. Even after decades, there are then only a few partitions. The
- * partitions are also short enough if MESSAGE_DAYS is set later.
+ * The length of each partition in days if messages are kept forever. It is long enough that there are few partitions
+ * even after decades, and short enough in case MESSAGE_DAYS is set later.
  */
 const message_days_unbounded = 180;
 
@@ -100,8 +100,8 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
 /**
- * Runs `work` under a lock. Returns false without running `work` if `wanted` returns false, because another process has
- * done the work meanwhile. The wait for the lock is limited.
+ * Runs `work` under a lock, and waits for the lock only for a limited time. If another process has already done the
+ * work, `wanted` returns false. `work` then does not run, and the result is false.
  */
 function alone(
   pool: Pool,
@@ -117,8 +117,8 @@ function alone(
 }
 
 /**
- * Creates a partition. Returns false if a partition has these days already, or if the default partition has rows of
- * these days.
+ * Creates a partition. Returns false if another partition already covers these days, or if the default partition
+ * contains rows of these days.
  */
 function make(pool: Pool, { table, column }: ByDay, first: number, next: number): Promise<boolean> {
   const name = nameOf(table, first, next);
@@ -152,7 +152,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 
 /**
  * Returns the result of `work`, or `held` if a lock was not available in time. Returns false if Postgres refuses the
- * new partition, because the default partition has just received a row of these days.
+ * new partition because the default partition has just received a row of the new partition's days.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -166,8 +166,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Selects a row if rows of this table are being moved to this database. A partition that contains such rows must stay
- * until the move is over, because the posts and pins of the messages are erased only then.
+ * Selects a row if rows of this table are being moved to this database. Partitions must not be dropped during a move,
+ * because the posts and pins of their messages are erased only after the move.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -186,7 +186,7 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
       table,
       (spans) => spans.some((span) => span.name === name),
       async (tx) => {
-        // While this lock is held, no move of rows into the table can begin.
+        // With this lock, no other session can begin to move rows into the table.
         await tx.query(statement(`lock_${table}`, `lock table only ${table} in access exclusive mode`));
         if ((await tx.query(isReceiving(table))).count > 0) return false;
         await tx.query(statement(`drop_${name}`, `drop table ${name}`));
@@ -274,7 +274,8 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // After a refusal, tries the next day, because the default partition may have rows of only this day.
+    // If the partition could not be created, tries the next day. The default partition may contain rows of this day
+    // only.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

@@ -5,7 +5,7 @@ import { fragment, plainSql } from './sql.js';
 
 export interface PostgresIdentity {
   readonly id: string;
-  /** How often the installation has started with an empty Redis, or 0 before the first time. */
+  /** The number of times that the installation has started with an empty Redis. */
   readonly generation: number;
   /** Whether requests to external receivers are held back until an operator releases them. */
   readonly held: boolean;
@@ -16,7 +16,7 @@ export interface OtherNode {
   readonly away: boolean;
 }
 
-/** Which Redis run opened partition 0 last, as this Postgres knows it. */
+/** Which Redis server last opened partition 0, as recorded in this Postgres. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;

@@ -10,18 +10,19 @@ export const postgresLimits = {
   /** How long reads avoid a Postgres replica after it has failed. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
-  /** How often a process checks the shard map, and the age from which it no longer uses the map. */
+  /** How often a process checks for a newer shard map, and for how long after a check it may use its map. */
   shard_map_look_ms: 1_000,
   shard_map_age_ms_max: 5_000,
   /**
-   * How often a process without DATABASE_SHARDS checks the shard map, and the age from which it no longer uses the map.
+   * How often a process without DATABASE_SHARDS checks for a newer shard map, and for how long after a check it may use
+   * its map.
    */
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
   /** For how long after its last report a node counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
-  /** The time in ms between two notices that the same report of leaked tokens causes. */
+  /** How long to wait between two notices about the same report of leaked tokens, in ms. */
   leak_notice_interval_ms: 2,
   /**
    * The maximum size in bytes of all command lists of a bot together, as JSON. This is enough for one full list of
@@ -33,8 +34,7 @@ export const postgresLimits = {
   banned_per_chat_max: 10_000,
   chats_per_user_max: 5_000,
   /**
-   * The least number of bots that one person may create in 24 hours, including deleted bots. It applies even if
-   * BOTS_PER_OWNER is lower.
+   * One person may create at least this many bots in 24 hours, even if BOTS_PER_OWNER is lower. Deleted bots count too.
    */
   bots_created_per_day_min: 100,
   /** How often per day strangers may add the same person to chats, and how many people one stranger may add per day. */

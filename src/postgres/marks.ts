@@ -1,12 +1,12 @@
 /**
- * Raises marks. A mark is a counter in Postgres that every transaction which changes something raises
+ * Raises marks. A mark is a counter in Postgres. Every transaction that changes something raises it
  * (`src/journal/history.ts` explains why).
  */
 import type { Random } from '../random.js';
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** The mark that a transaction raised. A transaction that changed nothing raised no mark. */
+/** The result of raising a mark. A mark counts the transactions that changed something. */
 export interface RaisedMark {
   readonly shard: number;
   readonly server: string;
@@ -15,8 +15,8 @@ export interface RaisedMark {
   readonly last_id: number;
   readonly last_version: number;
   /**
-   * What the transaction revoked, one item per line. A line is `+` and a revoked item, or `-` and an item that is valid
-   * again.
+   * What the transaction revoked, one item per line. `+` precedes a revoked item, and `-` precedes an item that is
+   * valid again.
    */
   readonly revocations: string;
 }
@@ -25,13 +25,13 @@ export interface ControlMarks {
   readonly random: Random;
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent together with a later one. Error: `unavailable` if the server that committed the transaction was
+   * report is sent together with a later report. Error: `unavailable` if the server that committed the transaction was
    * replaced by a server that lacks the transaction.
    */
   note(raised: readonly RaisedMark[]): Promise<void>;
   /**
-   * Announces committed flushes (src/store/core/flush_hints.ts). `servers` are the servers that committed the flushes.
-   * If one of these servers was replaced by another one, announces nothing. Error: `unavailable` in this case.
+   * Announces committed flushes (src/store/core/flush_hints.ts). `servers` are the Postgres servers that committed the
+   * flushes. If one of these servers was replaced, announces nothing and fails with `unavailable`.
    */
   announce(servers: readonly string[], hint: string): Promise<void>;
 }
@@ -49,14 +49,14 @@ export const drawMarkRow = (random: Random): number =>
   Math.floor(random.number() * limits.control_mark_shards);
 
 /**
- * Builds the statement that raises a mark, which must be the last one of its transaction. It fails unless the server
- * has this name.
+ * Builds the statement that raises a mark. The statement must come last in its transaction. It fails if it runs on a
+ * Postgres server with another name than `server`.
  */
 export const raiseMark = (server: string, row: number): Call => ({ statement: raise, values: [row, server] });
 
 /**
- * Runs a transaction. If `marks` is given, raises a mark at the end of the transaction, and returns only after Redis
- * has stored the mark.
+ * Runs a transaction. If `marks` is given, raises a mark (a counter of changes) at the end of the transaction, and
+ * returns only after Redis has stored this mark.
  */
 export async function markedTransaction<T>(
   pool: Pick<Pool, 'transaction'>,

@@ -23,13 +23,13 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** The lowest schema version whose programs can use the present schema. */
+  /** Programs of this schema version and later can use the present schema. */
   readonly serves: number;
 }
 
 /**
- * The error that this program cannot use the database, because the database is newer than the program, one of its
- * applied migrations differs, or its server is too old.
+ * Thrown if this program cannot use the database, for example because the database is newer than the program, an
+ * applied migration file has changed, or Postgres is too old.
  */
 export class SchemaError extends Error {}
 
@@ -181,7 +181,7 @@ interface DatabaseState {
   readonly server: string;
   readonly pooled: boolean;
   readonly applied: number;
-  /** The lowest schema version whose programs can use the database. */
+  /** Programs of this schema version and later can use the database. */
   readonly serves: number;
 }
 
@@ -196,7 +196,8 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // Behind a pooler, the two process ids differ, because a pooler sends its own id at the start of the session.
+    // Detects a pooler. At the start of a session, a pooler sends a process id of its own, which differs from the id
+    // that Postgres reports.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
     // If the column `serves` of a migration is null, only programs that contain this migration can use the database.

@@ -8,7 +8,7 @@ import { systemTime, type Time } from '../time.js';
 import { postgresLimits as limits } from './limits.js';
 import { arePrepared, runPrepared } from './prepared_batch.js';
 
-/** A statement that each connection prepares once. The same name must always stand for the same text. */
+/** A statement that each connection prepares once. Statements with the same name must have the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -34,8 +34,8 @@ export interface Transaction extends Queryable {
 }
 
 /**
- * The cause of the error with which a guard refuses a server. If an error has any other cause, the server could not be
- * checked.
+ * The cause of a guard's error if the guard refuses the server. An error with any other cause means that the server
+ * could not be checked.
  */
 export class RefusedServer extends Error {}
 
@@ -61,10 +61,10 @@ export interface Pool extends Queryable {
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs statements in one transaction and one round trip, and repeats it as `transaction` does. No statement may
-   * depend on the results of another one. `last` gets the server's name from the guard and creates the last statement.
-   * Returns the rows of the last statement. If a statement fails, throws the first error and leaves the database
-   * unchanged.
+   * Runs statements in one transaction and one round trip. Repeats the transaction as `transaction` does. No statement
+   * may depend on the results of another statement. `last` creates the last statement from the server's name, which the
+   * guard returned. Returns the rows of the last statement. If a statement fails, throws the first error and leaves the
+   * database unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
@@ -117,20 +117,20 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * Matches the SQLSTATE codes which mean that Postgres cannot serve now, for instance because of a lost connection or a
- * shutdown, because the server is a standby, or because a partition was moved to another shard.
+ * Matches SQLSTATE codes that mean that Postgres cannot serve now. For example, the connection was lost, the server is
+ * shutting down or is a standby, or a partition was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
   ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],
 ]);
-/** Matches the messages of connection errors from `pg` itself, which have no code. */
+/** Matches the messages of connection errors that `pg` itself creates. Such an error has no code. */
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
 /**
- * Returns whether an error means that all connections of the pool are in use, so the server itself may be available.
+ * Returns whether an error means that all connections of the pool are in use. The server itself may then be available.
  */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
@@ -147,8 +147,8 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns whether the statement reached another Postgres server than the one that the guard accepted
- * (`raise_control_mark`).
+ * Returns whether `raise_control_mark` failed because it ran on a different Postgres server from the one that the guard
+ * accepted.
  */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
@@ -172,12 +172,12 @@ export const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
 /**
- * The timeouts of each session. They are startup parameters, or behind a pooler the first statements of each
- * transaction.
+ * The timeouts of each session. Without a pooler, they are startup parameters of the connection. Behind a pooler, the
+ * first statements of each transaction set them.
  */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends a transaction that stays idle for as long as one statement may run, so that a process that hangs does not keep
+  // Ends a transaction that stays idle for as long as one statement may run. Otherwise, a process that hangs would keep
   // its row locks.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
@@ -194,8 +194,8 @@ function beginPooled(server: string): string {
 
 /**
  * Manages the connections of a pool. All connections lead to one host until this host fails. Each connection belongs to
- * a generation. A new generation begins when a connection turns out to lead to another server than the accepted one.
- * Connections of older generations are then closed instead of reused.
+ * a generation. A new generation begins when a connection leads to a different server from the one that the guard
+ * accepted. Connections of older generations are then closed instead of reused.
  */
 class Connections {
   readonly pool: pg.Pool;
@@ -222,11 +222,11 @@ class Connections {
       application_name: `petrel-${name}`,
       connectionTimeoutMillis: connectMsMax,
       ...(address.pooled ? {} : timeouts),
-      // Also limits the wait on the client side, because an unreachable host cannot send a timeout error.
+      // Limits the duration of a query on the client side too, because an unreachable host cannot send a timeout error.
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      // Queries that are sent without waiting for each other share a round trip.
+      // Sends queries without waiting for earlier answers, so that several queries share a round trip.
       pipeline: true,
       types,
       // `pg` calls this function for each new connection, but the types of `pg` do not contain it.
@@ -297,8 +297,8 @@ class Connections {
   }
 
   /**
-   * Begins a new generation, because this connection leads to another server than the accepted one. The connections of
-   * this connection's generation and of older ones are then closed and replaced.
+   * Begins a new generation. Call this if a connection leads to a different server from the one that the guard
+   * accepted. All connections up to the generation of this connection are then closed and replaced.
    */
   distrust(client: pg.PoolClient): void {
     if (!this.#isOld(client)) this.#generation++;
@@ -309,7 +309,10 @@ class Connections {
     return admitted !== undefined && admitted.generation < this.#generation;
   }
 
-  /** Returns a connection of the current generation. Tries the hosts in turn until one accepts it. */
+  /**
+   * Returns a connection of the current generation. If a host is unavailable or the guard refuses it, tries the next
+   * host.
+   */
   async #connect(): Promise<pg.PoolClient> {
     for (let tries = 1; ; ) {
       const tried = this.#host;
@@ -325,7 +328,7 @@ class Connections {
   }
 }
 
-/** Creates a pool, which connects at the first query. While Postgres is unavailable, calls reject within about 2 s. */
+/** Creates a pool, which connects at the first query. While Postgres is unavailable, calls fail within about 2 s. */
 export function createPool(options: PoolOptions): Pool {
   const { time = systemTime, random = systemRandom } = options;
   const connections = new Connections(options);

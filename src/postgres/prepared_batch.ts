@@ -74,7 +74,8 @@ export function runPrepared<R extends object>(
 ): Promise<{ readonly rows: R[]; readonly count: number }> {
   return new Promise((resolve, reject) => {
     const query = new PreparedBatch(calls);
-    // `pg` returns an array with one result per statement, but for a single statement the result itself.
+    // For several statements, `pg` returns an array with one result each. For a single statement, `pg` returns the
+    // result itself.
     const done = (error: Error | undefined, results: pg.QueryResult<R> | Array<pg.QueryResult<R>>) => {
       if (error) return reject(error);
       const last = Array.isArray(results) ? results.at(-1) : results;

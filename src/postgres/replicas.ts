@@ -22,8 +22,8 @@ export interface Replicas {
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
   /**
-   * The number of reads that a standby answered (`replica`), and that the primary answered because the standby was
-   * behind or failed.
+   * How many reads a standby answered (`replica`), and how many the primary answered because the standby was behind or
+   * failed.
    */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;

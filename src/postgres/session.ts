@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Ignores a lost connection here, because the running query then rejects too.
+    // Ignores the error event of a lost connection, because the running query also fails.
     client.on('error', () => {});
     try {
       await client.connect();

@@ -29,7 +29,7 @@ export function partitionSql(id: string, count: number): string {
 }
 
 export interface Share {
-  /** The prefix that the names of all publications, slots and subscriptions of this installation have in common. */
+  /** The common prefix of the names of this installation's publications, slots and subscriptions. */
   readonly prefix: string;
   /**
    * The name of the publication, the slot and the subscription. It depends on the partitions, the source and the
@@ -66,8 +66,8 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
- * Makes a database accept changes of a move from this process only, so that a process that was suspended for a while
- * cannot continue a move that another process has taken over.
+ * Makes a database accept the changes of a move from this process only. A process that was suspended for a while can
+ * then not continue a move that another process has taken over.
  */
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
@@ -93,7 +93,7 @@ function rowsOf(
 
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Builds a libpq connection string that leads to whichever host of the URL is the primary. */
+/** Builds a libpq connection string that connects to the primary among the hosts of the URL. */
 export function conninfoOf(url: string): string {
   const all = addressOf(url).urls.map((each) => new URL(each));
   const first = all[0] as URL;
@@ -147,7 +147,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Unless the role is a superuser, Postgres refuses a subscription whose URL has no password.
+  // Only a superuser may create a subscription whose URL has no password.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -186,12 +186,12 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
   const history = await historyOf(target);
   await moving(source, share, (sql) => noteInstallation(sql, 'SHARD_COPY', history));
   await source.pool.transaction(async (tx) => {
-    // The slot is created only after every running transaction has ended, which may take long.
+    // Allows a long wait, because Postgres creates the slot only after every running transaction has ended.
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  // Does not let the subscription create the slot. If both databases were on one server, that statement would wait
-  // forever.
+  // The slot already exists, because a separate statement creates it. If both databases are on one server, a statement
+  // that creates both the subscription and the slot waits forever.
   await moving(target, share, async (sql) => {
     if (await isSubscribed(sql, name)) return;
     await sql.run`
@@ -204,8 +204,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
 const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
 
 /**
- * Returns whether a copy that was begun can continue. It cannot if the target was replaced by another server, because
- * that server may lack rows that the slot does not send again.
+ * Returns whether a copy that was begun can continue. If another server has replaced the target, the copy cannot
+ * continue, because the new server may lack rows that the slot does not send again.
  */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const status = await source.db.firstValue<string>`
@@ -218,7 +218,7 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** The number of tables whose initial copy is complete, so that they now receive changes. */
+  /** The number of tables whose initial copy is complete. These tables receive the changes that the source makes. */
   readonly ready: number;
   /** The number of errors since the subscription began. The target's log contains their texts. */
   readonly errors: number;
@@ -237,8 +237,8 @@ export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Returns how many bytes of the source's log up to the given position are not on the target's disk yet. Fails if the
- * slot no longer exists.
+ * Returns how many bytes of the source's write-ahead log, up to the given position, are not on the target's disk yet.
+ * Fails if the slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
   const bytes = await source.db.firstValue<number>`
@@ -302,8 +302,8 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
       select oid::bigint as id, subname::text as name from ${ownSubscriptions}
         and starts_with(subname::text, ${prefix})`;
     for (const { name } of found) {
-      // Detaches the slot first, because a subscription without a slot can be dropped even if the source is
-      // unavailable.
+      // Detaches the slot from the subscription first, because a subscription without a slot can be dropped even if the
+      // source is unavailable.
       await sql.run`alter subscription ${fragment(name)} disable`;
       await sql.run`alter subscription ${fragment(name)} set (slot_name = none)`;
       await sql.run`drop subscription ${fragment(name)}`;
@@ -325,7 +325,8 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
         and (starts_with(slot_name, ${prefix}) or slot_name like any(${ofTables}::text[]))`;
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // Waits until the slot's WAL sender has ended, which still runs for a moment after its reader has disconnected.
+      // Waits until the slot's WAL sender has ended. The WAL sender still runs for a moment after its reader has
+      // disconnected.
       if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
       else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }
@@ -360,8 +361,8 @@ const leavesOf = (table: string) =>
     select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database, which must have recorded that the partitions have left it.
- * Reads each table once, 8 MiB per statement. Returns the number of deleted rows.
+ * Deletes the rows of these partitions from a database. The database must already have recorded that these partitions
+ * have left it. Reads each table once, 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -386,7 +387,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Retention has dropped this partition of the table meanwhile.
+          // Skips this partition of the table, because retention has dropped it meanwhile.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -438,7 +439,7 @@ export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[
 
 export interface LeftPartition {
   readonly partition: number;
-  /** Whether another database has served the partition since it left this database. */
+  /** Whether another database has served the partition since the partition left this database. */
   readonly outdated: boolean;
 }
 
@@ -496,7 +497,7 @@ export const isRewriting = (shard: Shard, partitions: readonly number[]) => shar
 
 export interface ShardSize {
   readonly bytes: number;
-  /** The number of messages as Postgres estimated it last. */
+  /** The number of messages, as last estimated by Postgres. */
   readonly messages: number;
 }
 

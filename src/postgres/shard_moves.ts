@@ -56,7 +56,10 @@ export async function advanceMove(control: Queryable, runner: string, step: Move
   if (!done) throw takenOver();
 }
 
-/** Prevents other processes from taking over the move until the transaction ends. Fails if one has already done so. */
+/**
+ * Prevents other processes from taking over the move until the transaction ends. Fails if another process has already
+ * taken over the move.
+ */
 export async function holdMove(tx: Queryable, runner: string): Promise<void> {
   const held = await plainSql(tx).some`select from shard_moves where runner = ${runner} for update`;
   if (!held) throw takenOver();

@@ -12,7 +12,10 @@ import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database, ShardDatabase } from './sql.js';
 
-/** The divided tables, each with the column that determines a row's partition. */
+/**
+ * The tables whose rows are divided among the shards. Each table is listed with the column that determines a row's
+ * partition.
+ */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -36,7 +39,7 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** The control database has the id 0. */
+  /** The id of the shard. 0 is the control database. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
@@ -55,12 +58,12 @@ export interface Shards {
    */
   of(partition: number): Shard;
   /**
-   * Returns the database that contains the rows of these partitions. At least one partition is needed, and all of them
-   * must be in one shard. Statements fail with `unavailable` if a partition was moved and this process still uses the
-   * old map.
+   * Returns the database that contains the rows of these partitions. Callers must pass at least one partition, and all
+   * partitions must be in one shard. Statements fail with `unavailable` if a partition was moved and this process still
+   * uses an old shard map.
    */
   at(...partitions: readonly number[]): Database;
-  /** Returns the partitions that the map, as it was last read, assigns to a shard. */
+  /** Returns the partitions that this process's copy of the shard map assigns to a shard. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
   isPaused(partition: number): boolean;
   /** Returns the epoch of the map, or 0 if the map was never changed. */
@@ -138,7 +141,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** Loads the epoch and the rows in one statement, so that both are from the same instant. */
+/** Loads the epoch and the rows of the shard map in one statement, so that the rows belong to this epoch. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -176,7 +179,7 @@ export function changeMap(
 ): Promise<number> {
   return markedTransaction(control, marks, async (tx) => {
     await check(tx);
-    // Raises the epoch first, so that a concurrent change of the map waits for this statement.
+    // Raises the epoch of the shard map first, so that a concurrent change of the map waits for this statement.
     const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
     for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
     return epoch;
@@ -200,15 +203,15 @@ const dropNodes = statement(
 );
 
 /**
- * This time is added to the time for which another process may use its map, because the clock of that process may run
- * slower.
+ * A safety margin, because the clock of another process may run slower. The margin is added to the time for which that
+ * process may use its shard map.
  */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process uses a map that is older than this committed epoch. This is so when each process has reported
- * the epoch, or has not reported it for longer than it may use its map. Throws the errors of Postgres.
+ * Waits until no process uses a shard map that is older than this committed epoch. The wait for a process ends when the
+ * process has reported the epoch, or has been silent for longer than it may use its map. Throws the errors of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number, time = systemTime): Promise<void> {
   const began = time.monotonic();
@@ -217,7 +220,8 @@ export async function awaitEpoch(control: Pool, epoch: number, time = systemTime
     if (rows.length === 0) return;
     const waited = time.monotonic() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // Forgets the silent processes. If one of them still runs, it reports again before it uses a map.
+    // Stops waiting for silent processes. A silent process that still runs reports its epoch before it uses a shard map
+    // again.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await time.sleep(acknowledgePoll_ms);
   }
@@ -230,10 +234,12 @@ export interface FollowOptions {
   readonly map: ShardMap;
   /** When the map was requested (monotonic clock). */
   readonly at: number;
-  /** The name under which this process reports its epoch of the map. Without a name, it reports nothing. */
+  /**
+   * The name under which this process reports the epoch of its shard map. Without a name, the process reports nothing.
+   */
   readonly node?: string;
   readonly time?: Time;
-  /** Called if the map cannot be read, or if the shard of a partition is not configured. */
+  /** Called if the shard map cannot be read, or if the settings lack a shard that has partitions. */
   readonly onError: (error: Error) => void;
 }
 
@@ -242,7 +248,7 @@ export interface FollowedShards extends Shards {
   stop(): Promise<void>;
 }
 
-/** How often a process with these shards checks the epoch, and how long after a check it may use the map. */
+/** Returns how often a process checks the epoch of the shard map, and for how long after a check it may use its map. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -259,8 +265,8 @@ const forgetOld = statement(
 );
 
 /**
- * Announces that a process is about to load the map, so that changes of the map wait for this process. Must be called
- * before the map is loaded for the first time.
+ * Announces that a process is about to load the shard map, so that changes of the map wait for this process. Must be
+ * called before the map is loaded for the first time.
  */
 export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
   await all[0].pool.query(forgetOld);
@@ -281,9 +287,9 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 }
 
 /**
- * Keeps the map current. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms
- * without DATABASE_SHARDS), and loads the map again if the epoch has changed. Reports the epoch of the initial map at
- * the first check.
+ * Keeps this process's shard map current. Checks the map's epoch every limits.shard_map_look_ms (every
+ * limits.shard_map_idle_look_ms without DATABASE_SHARDS), and loads the map again if the epoch has changed. Reports the
+ * epoch of the initial map at the first check.
  */
 export function followShards(options: FollowOptions): FollowedShards {
   const { all, node, onError, time = systemTime } = options;
@@ -301,8 +307,8 @@ export function followShards(options: FollowOptions): FollowedShards {
     if ((await loadEpoch(control.pool)) !== followed.epoch)
       followed = divisionOf(await loadMap(control.pool), options);
     const { epoch } = followed;
-    // Reports the epoch before the map is used again, because after a pause `awaitEpoch` may not wait for this process
-    // any more.
+    // Reports the epoch before this process uses the shard map. After a long pause, the process must report again,
+    // because `awaitEpoch` may have stopped waiting for it.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
       reported = epoch;
@@ -314,7 +320,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if (stopped) return;
     const failed = (error: Error) => {
       onError(error);
-      // Checks again soon, because calls that need a shard are refused once the map is too old.
+      // Checks again soon, because every call that needs a shard is refused once the shard map is too old.
       lookIn(limits.shard_map_look_ms);
     };
     timer = time.after(ms, () => look().then(() => lookIn(every), failed)).unref();
@@ -325,15 +331,15 @@ export function followShards(options: FollowOptions): FollowedShards {
     throw new ApiError('unavailable', { retry_after: 1 });
   };
   function of(partition: number): Shard {
-    // Refuses calls if the map is too old. A move of a partition waits until every process has either loaded the new
-    // map or stopped using the old one.
+    // Refuses calls if the shard map is too old. A move of a partition waits until every process has either loaded the
+    // new map or stopped using its old map.
     if (time.monotonic() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }
   return {
     ...{ all, control, look, of },
-    // Makes the database check the partitions too. This process may take the map for newer than it is, because the
-    // process's clock stops while its virtual machine is suspended.
+    // The database also checks that it serves the partitions. This process may use an outdated shard map without
+    // noticing, because its clock stops while its virtual machine is suspended.
     at(...own) {
       const { db } = of(own[0] as number);
       return all.length > 1 ? db.whileCurrent(own) : db;

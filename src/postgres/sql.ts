@@ -124,12 +124,12 @@ export const plainSql = (queryable: Queryable): Sql =>
   );
 
 /**
- * Runs statements on a pool. Fails with `unavailable` while Postgres is unavailable. If `marks` is given, each
- * transaction that changes something raises a mark, and returns only after Redis has stored the mark.
+ * Runs statements on a pool. Error: `unavailable` while Postgres is unavailable. If `marks` is given, each transaction
+ * that changes something raises a mark (a counter of changes), and returns only after Redis has stored this mark.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
-    // The pool has already retried after several deadlocks, so the caller should retry later.
+    // Also reports a deadlock as `unavailable`, because the pool has already retried the transaction several times.
     if (isUnavailable(error) || isRetryable(error))
       throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
     throw error;
@@ -206,9 +206,9 @@ export interface StaleRow {
 }
 
 /**
- * Takes up to `limit` copies that have been stale for at least `ageMs`. Skips rows that another sweep is processing.
- * `work` returns whether it has refreshed a copy. Removes the rows of refreshed copies from the outbox, and returns how
- * many.
+ * Lets `work` refresh up to `limit` copies that have been stale for at least `ageMs`. `work` returns whether it has
+ * refreshed the copy. Removes the outbox rows of refreshed copies, and returns their number. Skips rows that another
+ * sweep is processing.
  */
 export async function takeStale(
   db: Database,

@@ -33,8 +33,9 @@ export const loadStoredOverall = (sql: Sql) =>
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
 /**
- * Returns old files that were recorded but never written, sorted by key. Returns only keys greater than `after` and not
- * greater than `end`; if `end` is null, there is no upper limit. `written` are the keys of files that were written.
+ * Returns the sorted keys of files that were recorded at least `ageMs` ago but never written. `written` lists the keys
+ * of the files that were written. Returns only keys above `after` and up to `end`. If `end` is null, there is no upper
+ * limit.
  */
 export const loadUnwritten = (
   sql: Sql,

@@ -81,12 +81,12 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** The delay in ms before the next step, or 0 to run the step immediately. */
+  /** The delay in ms before the next removal step. 0 runs the next step immediately. */
   readonly restMs: number;
 }
 
 /**
- * Runs one step of removing the remaining data of the account of `user`, or of the account that has waited longest if
+ * Runs one step of removing the remaining data of an account: that of `user`, or the account that has waited longest if
  * `user` is null. `work` gets the position where the previous step stopped, or null for the first step. Only one
  * process at a time works on an account. If that process dies, the stored position stays the same. A step must end
  * within limits.retention_piece_ms. Returns null if there was no account to remove.
@@ -155,7 +155,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 /** Removes the last data of a person. Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
-  // Deletes from these tables again, because calls that were running when the account ended may have added rows.
+  // Deletes the person's rows again, because calls that were still running when the account ended may have added rows.
   for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.run`delete from ${fragment(table)} where user_id = ${user}`;
   await sql.run`update users set external_id = gen_random_uuid() where id = ${user}`;

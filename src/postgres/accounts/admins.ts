@@ -4,9 +4,9 @@ import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** Unix time in seconds. */
+  /** When the token was created, as Unix time in seconds. */
   readonly created_at: number;
-  /** Unix time in seconds, or null for a token that does not expire. */
+  /** When the token expires, as Unix time in seconds. Null for a token that does not expire. */
   readonly expires_at: number | null;
 }
 
@@ -50,7 +50,7 @@ export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // Deletes in a transaction, because only transactions report changes to Redis.
+  // Uses a transaction, because a statement outside of a transaction would not report the revocation to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
@@ -64,7 +64,7 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** Unix time in seconds. If identical calls are grouped, the time of the first call. */
+  /** When the call was made, as Unix time in seconds. For a group of identical calls, the time of the first call. */
   readonly at: number;
   /** The HTTP status, or null for a change whose outcome is unknown. */
   readonly status: number | null;

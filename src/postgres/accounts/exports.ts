@@ -21,7 +21,7 @@ export async function loadFacts(sql: Sql, user: number) {
 export interface NoticeFact {
   readonly id: number;
   readonly notice: Notice;
-  /** Unix time in seconds. */
+  /** When the notice was created, as Unix time in seconds. */
   readonly at: number;
 }
 

@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** The person with this identity. Null after the identity was taken from its person. */
+  /** The person with this identity. Null after the identity was removed from its person. */
   readonly user_id: number | null;
   readonly version: number;
 }

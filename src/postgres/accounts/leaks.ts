@@ -9,11 +9,14 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The outcome of a report: which of its tokens were real, and the outbox rows for their stale copies in Redis. */
+/**
+ * The result of a report: the leaked tokens that were real, and the ids of the outbox rows for their stale copies in
+ * Redis.
+ */
 export interface Ended {
   /**
-   * The positions in the report of two groups of tokens: tokens that were valid until now, and bot tokens that were
-   * already blocked.
+   * The positions of the real tokens in the report. These are tokens that were valid until now, and bot tokens that
+   * were already blocked.
    */
   readonly hits: readonly number[];
   readonly outbox: readonly number[];
@@ -28,9 +31,9 @@ const dueAt = fragment(
 );
 
 /**
- * Returns SQL that invalidates leaked tokens with the statement `ended`. The SQL also records the leaks, the notices to
- * people, the audit entries and the stale copies. One statement handles any number of tokens. The statement does not
- * join its CTEs, because Postgres may choose slow plans for joins of CTEs.
+ * Returns a statement for any number of leaked tokens. The SQL `ended` invalidates the tokens. The statement also
+ * stores the leaks, notices to people, audit entries and the stale copies. It does not join its CTEs, because Postgres
+ * may choose slow plans for joins of CTEs.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
@@ -70,8 +73,8 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks those of the tokens that are valid bot tokens. Returns these tokens, and the tokens that were already blocked.
- * Each token must be passed only once.
+ * Blocks those of the given tokens that are valid bot tokens. Returns the blocked tokens, including those that were
+ * already blocked. No token may be passed twice.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
@@ -81,8 +84,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
         hmac)
       join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`;
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // Picks one entry per token. A token that was looked up under several peppers has several entries. The first one
-    // whose token is valid names the bot.
+    // A token that was looked up under several peppers has several entries. Keeps only the first valid entry of each
+    // token.
     const ended = found.filter(({ at }) => live.delete(at));
     const { outbox } = (
       await sql.query<Ended>(endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)])
@@ -92,7 +95,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
 }
 
 /**
- * Removes those of the tokens that are valid tokens of people, and returns them. Each token must be passed only once.
+ * Removes those of the given tokens that are valid tokens of people, and returns the removed tokens. No token may be
+ * passed twice.
  */
 export function removeLeakedUserTokens(
   db: Database,
@@ -118,7 +122,7 @@ export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
   union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])
   union all select 1 from user_tokens where hmac = any(${hmacs}::bytea[]) limit 1`;
 
-/** Removes these rows from the outbox. Call this after the copies were refreshed and the tokens revoked. */
+/** Removes rows from the outbox. Call this after the stale copies were refreshed and the leaked tokens revoked. */
 export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Promise<void> {
   if (outbox.length === 0) return;
   await sql.run`delete from control_outbox where id = any(${outbox}::bigint[])`;
@@ -129,7 +133,7 @@ export interface LeakRow {
   readonly bot_id: number | null;
   readonly username: string | null;
   readonly user_id: number | null;
-  /** Unix time in ms. */
+  /** When the leak was recorded, as Unix time in ms. */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;

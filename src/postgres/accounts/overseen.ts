@@ -5,7 +5,7 @@ export interface OverseenBotRow {
   readonly id: number;
   readonly username: string;
   readonly name: string;
-  /** Unix time in seconds, as all times in this row. */
+  /** When the bot was created. All times in this row are Unix times in seconds. */
   readonly created_at: number;
   readonly suspended_at: number | null;
   /** When the bot's current token was blocked because of a leak. Null if the token is not blocked. */
@@ -36,7 +36,10 @@ export const loadOverseenPerson = (sql: Sql, id: number) => sql.first<OverseenPe
     (select count(*) from bots where owner_id = users.id) as bots
   from users where id = ${id} and deleted_at is null`;
 
-/** Returns since when the webhook (slot 0) and the routes of a bot have been failing, as Unix times in seconds. */
+/**
+ * Loads the failing webhook (slot 0) and the failing routes of a bot. `since` is when the failures began, as Unix time
+ * in seconds.
+ */
 export const loadFailingSlots = (sql: Sql, bot: number) =>
   sql.rows<{ readonly slot: number; readonly since: number }>`
     select 0 as slot, ${seconds('failing_since')} as since from webhooks
@@ -53,7 +56,7 @@ export interface AccountRow {
   readonly suspended: boolean;
 }
 
-/** Loads the accounts that have this id or this lower-case username, which are at most two. */
+/** Loads the accounts that have this id or this username (in lower case). */
 export const loadExactAccounts = (sql: Sql, id: number, username: string) => sql.rows<AccountRow>`
   with wanted as (
     select ${id}::bigint as id union select owner from names where name = ${username} and free_at is null)

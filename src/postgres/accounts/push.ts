@@ -43,7 +43,7 @@ export const removeSubscription = (sql: Sql, user: number, endpoint: string) => 
 
 export interface SubscriptionFact {
   readonly endpoint: string;
-  /** Unix time in seconds. */
+  /** When the browser was registered, as Unix time in seconds. */
   readonly created_at: number;
 }
 
@@ -132,7 +132,7 @@ export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
    where p.user_id = due.user_id and p.chat_id = due.chat_id
   returning p.user_id, p.chat_id, p.message_id`;
 
-/** Returns in how many ms the next notification is due, or null if none is scheduled. */
+/** Returns the time in ms until the next notification is due, or null if none is scheduled. */
 export const untilDue = async (sql: Sql) =>
   (await sql.firstValue<number | null>`
     select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms
@@ -173,8 +173,8 @@ export const dropSubscription = (sql: Sql, id: number) => sql.run`
   delete from push_subscriptions where id = ${id}`;
 
 /**
- * Counts failures in a row, and removes the browser when it has had `max` of them. A success (`failed` is false) resets
- * the count.
+ * Counts a browser's consecutive failures, and removes the browser after `max` failures in a row. A success (`failed`
+ * is false) resets the count.
  */
 export async function countFailure(sql: Sql, id: number, failed: boolean, max: number): Promise<void> {
   if (!failed) {

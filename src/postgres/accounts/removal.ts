@@ -49,8 +49,8 @@ export function deleteBot(db: Database, bot: number, owner: number, holdMs: numb
 }
 
 /**
- * Loads the version of the change after which nobody can write to a deleted bot. Returns null if the bot is not
- * deleted.
+ * Loads `write_version` of a deleted bot. From this version on, nobody can write to the bot. Returns null if the bot is
+ * not deleted.
  */
 export const loadGone = (sql: Sql, bot: number) => sql.first<{ version: number }>`
   select write_version as version from bots where id = ${bot} and deleted_at is not null`;

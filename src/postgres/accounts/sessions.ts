@@ -7,9 +7,9 @@ export interface SessionRow {
   readonly id: number;
   /** The family of the browser that signed in, or '' if it is unknown. */
   readonly agent: string;
-  /** Unix time in seconds. */
+  /** When the session was created, as Unix time in seconds. */
   readonly created_at: number;
-  /** A date as YYYY-MM-DD in UTC, or null if the session was never used. */
+  /** The day of the session's last use as YYYY-MM-DD in UTC, or null if the session was never used. */
   readonly last_used_on: string | null;
   readonly is_current: boolean;
 }
@@ -58,8 +58,8 @@ export interface UnusedStep {
 }
 
 /**
- * Reads the next `limit` tokens after the token id `after`, and removes those that are sessions and were not used for
- * `days`. Days are counted by UTC.
+ * Of the next `limit` tokens after the token id `after`, removes the sessions that have been unused for more than
+ * `days` days (in UTC).
  */
 export async function removeUnused(
   sql: Sql,
@@ -87,8 +87,8 @@ export async function removeUnused(
 }
 
 /**
- * The sessions to remove: the session with this id (`id`), the session with the caller's token (`own`), or all sessions
- * except that one (`except`). The caller's token is given by its lookup values.
+ * The sessions to remove: the session with this id (`id`), the caller's session (`own`), or all sessions except the
+ * caller's session (`except`). The caller's session is given by the lookup values of its token.
  */
 export type SessionsEnded =
   | { readonly id: number }

@@ -84,9 +84,9 @@ export interface UserTokenRow {
   readonly id: number;
   /** '' if the token was issued without a name. */
   readonly name: string;
-  /** Unix time in seconds. */
+  /** When the token was created, as Unix time in seconds. */
   readonly created_at: number;
-  /** A date as YYYY-MM-DD in UTC, or null if the token was never used. */
+  /** The day of the token's last use as YYYY-MM-DD in UTC, or null if the token was never used. */
   readonly last_used_on: string | null;
 }
 
@@ -124,7 +124,10 @@ export function addUserToken(
   });
 }
 
-/** Replaces the secret of a token that nobody has seen yet. Returns false if the token no longer exists. */
+/**
+ * Replaces the secret of a token. Call this only while nobody has seen the former secret. Returns false if the token no
+ * longer exists.
+ */
 export function replaceUserToken(db: Database, user: number, id: number, lookup: Buffer): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return false;
@@ -176,7 +179,7 @@ export interface UserChange {
   readonly last_name?: string | undefined;
 }
 
-/** A chat of two people, and the other person in it. */
+/** A person's chat with another person, and the id of that person. */
 export interface ChatWithPerson {
   readonly chat: number;
   readonly other: number;
@@ -210,8 +213,8 @@ async function raiseChatVersions(sql: Sql, user: number): Promise<ChatsWithName>
 }
 
 /**
- * Changes a person. Returns the chats whose copies must be refreshed. If the name stays the same, there are none.
- * Returns null if there is no such person.
+ * Changes a person. If the name changes, returns the chats whose copies must be refreshed. If the name stays the same,
+ * returns no chats. Returns null if there is no such person.
  */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<ChatsWithName | null> {
   const { first_name = null, last_name = null } = change;
@@ -291,7 +294,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 
 /**
  * Locks a person, so that the account cannot end before the transaction ends. Fails with `refusal` if the account has
- * already ended, which mostly means that it ended while this call was running.
+ * already ended, usually while this call was running.
  */
 export async function lockPerson(
   sql: Sql,

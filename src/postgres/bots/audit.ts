@@ -40,7 +40,7 @@ export interface AuditRow {
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Unix time in seconds. */
+  /** When the event happened, as Unix time in seconds. */
   readonly at: number;
 }
 

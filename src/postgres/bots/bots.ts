@@ -43,8 +43,8 @@ const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) 
   inline_placeholder, inline_feedback, version`);
 
 /**
- * Fails if a person already has `max` bots. Otherwise locks the person, so that other calls that create a bot for this
- * person wait until the transaction ends. Error: `too_many_bots`.
+ * Locks the person until the transaction ends, so that other calls that create a bot for this person wait. Fails if the
+ * person already has `max` bots. Error: `too_many_bots`.
  */
 export async function roomForBot(
   sql: Sql,
@@ -275,8 +275,8 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   where id = ${id}`;
 
 /**
- * Loads since when the bot has had its current owner. For an unknown bot, returns infinity, so that no audit entry is
- * shown.
+ * Loads when the present owner of a bot became its owner. For an unknown bot, returns a time in the distant future, so
+ * that no audit entry is shown.
  */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

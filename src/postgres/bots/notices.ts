@@ -36,7 +36,7 @@ export type Notice =
   | ({ readonly kind: 'webhook_route_removed'; readonly route: string } & OfBot)
   /** The bot was transferred to the person. `from` is the former owner's username, or ''. */
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
-  /** Somebody offered the bot to the person, who becomes its owner by accepting the offer. */
+  /** Somebody offered the bot to the person. By accepting the offer, the person becomes the bot's owner. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
   /** The outcome of an offer that the person made. `to` is the username of the recipient, or ''. */
   | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
@@ -84,8 +84,8 @@ export async function takeNotices(
     [...byUser.values()].map(async (own) => {
       const each: Array<readonly [id: number, outcome: NoticeOutcome]> = [];
       for (const row of own) {
-        // If an earlier notice to the same person was postponed, postpones this one too, so that the order stays the
-        // same.
+        // If an earlier notice to the same person was postponed, postpones this notice too, so that the person gets the
+        // notices in order.
         const last = each.at(-1)?.[1];
         each.push([row.id, last?.how === 'later' ? last : await send(row)]);
       }

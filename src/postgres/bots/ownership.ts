@@ -45,9 +45,9 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 }
 
 /**
- * Changes the owner of a bot. Locks the people before the bot, as the creation of a bot does. Replaces the secrets that
- * the former owner has seen. The former token becomes invalid immediately. The former signing secret expires later, as
- * after a rotation.
+ * Changes the owner of a bot. Locks the people before the bot, in the same order as the creation of a bot. Replaces the
+ * secrets that the former owner has seen. The former token becomes invalid immediately. The former signing secret
+ * expires later, as after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -122,8 +122,8 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Checks the owner first, because only the owner may learn anything about the username. Checks it once more below,
-    // because people must be locked before the bot.
+    // Checks the owner before the username, because only the owner may learn whether the username exists. `handOver`
+    // checks the owner again after it has locked the recipient, because people must be locked before the bot.
     checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
@@ -195,7 +195,7 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** Unix time in seconds. */
+  /** When the offer expires, as Unix time in seconds. */
   readonly expires_at: number;
 }
 

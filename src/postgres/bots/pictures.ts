@@ -11,7 +11,7 @@ export interface StoredPicture {
   readonly height: number;
 }
 
-/** Pictures by kind. Each one has all its sizes, largest first. A kind without a picture is absent. */
+/** Pictures by kind. Each picture lists all its sizes, largest first. A kind without a picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];

@@ -7,7 +7,7 @@ export interface Counted {
   readonly count: number;
 }
 
-/** Loads bots with a failing webhook or route. Those that have been failing longest come first. */
+/** Loads bots with a failing webhook or route. The bot that has been failing longest comes first. */
 export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
   select bot_id as id from (
     select bot_id, failing_since as since from webhooks where url_box is not null and failing_since is not null
@@ -19,11 +19,11 @@ export interface FailingRow {
   readonly username: string;
   /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
-  /** Unix time in seconds. */
+  /** When the failures began, as Unix time in seconds. */
   readonly since: number;
 }
 
-/** Loads webhooks and routes that have been failing for at least `ms`. Those that began to fail last come first. */
+/** Loads webhooks and routes that have been failing for at least `ms`, newest failure first. */
 export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<FailingRow>`
   select b.id as bot, b.username, f.slot, ${seconds('f.since')} as since
    from (
@@ -38,8 +38,8 @@ export const loadFailingFor = (sql: Sql, ms: number, limit: number) => sql.rows<
 export interface Hooked {
   readonly bot: number;
   /**
-   * The encrypted routes, if the bot has no webhook besides its routes. The list may be empty, because routes can be
-   * deleted.
+   * The encrypted routes of a bot without a webhook. The list may be empty, because routes can be deleted. Null if the
+   * bot has a webhook.
    */
   readonly routes: Buffer | null;
 }
@@ -76,7 +76,7 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** Unix time in seconds, or null if the webhook works. */
+  /** When the webhook began to fail, as Unix time in seconds. Null if the webhook works. */
   readonly failing_since: number | null;
 }
 

@@ -4,10 +4,10 @@ import { type Database, fragment, type Sql } from '../sql.js';
 /** A sticker in a set. The key of its file in the blob store is `key`. */
 export interface SetSticker {
   readonly key: string;
-  /** In bytes. */
+  /** The size of the file in bytes. */
   readonly size: number;
   readonly mime: string;
-  /** In pixels. */
+  /** The width and height of the picture in pixels. */
   readonly width: number;
   readonly height: number;
   readonly emoji: readonly string[];

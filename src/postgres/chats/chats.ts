@@ -25,7 +25,7 @@ export interface ChatRow {
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
   readonly blocked: boolean;
-  /** The ids of the people in the chat whose accounts were deleted. */
+  /** The ids of the deleted accounts among the chat's two people. */
   readonly gone: readonly number[];
 }
 
@@ -108,7 +108,7 @@ export interface DirectChatRow {
   /** Whether the user has blocked the bot. */
   readonly blocked: boolean;
   readonly version: number;
-  /** The user, as the chat's copy with this version shows them. Null if the account was deleted. */
+  /** The user's names and ids at the time of this version of the chat. Null if the account was deleted. */
   readonly person: NamesRow | null;
 }
 
@@ -127,7 +127,7 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** Absent for a private chat. */
+  /** The username of a public chat. Absent for a private chat. */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
@@ -257,7 +257,7 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** Null for a deleted message. */
+  /** The encoded message. Null if the message was deleted. */
   readonly record: Buffer | null;
 }
 
@@ -280,10 +280,7 @@ export function loadMessages(
   );
 }
 
-/**
- * Returns the newest of these messages, up to a total size of `bytes`. The message that exceeds this size is the last
- * one returned.
- */
+/** Returns the newest of these messages. Stops after the message with which the total size reaches `bytes`. */
 export function loadNewestMessages(
   sql: Sql,
   chat: number,

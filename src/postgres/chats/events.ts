@@ -26,7 +26,7 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** Selects the columns of a `Standing`, without a ban or restriction that has expired. */
+/** Selects the columns of a `Standing`. Treats a ban or restriction that has expired as ended. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
@@ -49,7 +49,7 @@ export interface EventLink {
   readonly is_revoked: boolean;
   readonly creates_join_request: boolean;
   readonly name: string | null;
-  /** Unix time in seconds. */
+  /** When the link expires, as Unix time in seconds. Null if it never expires. */
   readonly expire_date: number | null;
   readonly member_limit: number | null;
   readonly pending: number;
@@ -63,15 +63,15 @@ export interface MemberEvent {
   readonly was: Standing;
   readonly became: Standing;
   /**
-   * The fields of the service message, in which the value `true` stands for the member. Null if there is no service
-   * message.
+   * The fields of the service message. In these fields, the value `true` stands for the member. Null if there is no
+   * service message.
    */
   readonly service: Readonly<Record<string, unknown>> | null;
   /** The invite link by which the member joined or asked to join, or null for other changes. */
   readonly link: EventLink | null;
   /** The bots that may decide on the join request, or null for other changes. */
   readonly request_bots: readonly number[] | null;
-  /** Unix time in seconds. */
+  /** When the change was made, as Unix time in seconds. */
   readonly date: number;
 }
 

@@ -15,8 +15,8 @@ const open = `declined_at is null and created_at > now() - interval '1 milliseco
  * The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Makes other additions by `by` wait. To avoid deadlocks, a transaction that holds this lock never waits for a lock
-  // that other transactions take before this one.
+  // Makes other additions by the same person wait. After this lock, a transaction must not take any lock that another
+  // transaction takes before this one. Otherwise, the two transactions could deadlock.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -48,7 +48,7 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Does not reveal whether such a person exists, because callers could otherwise find out by trying ids.
+  // Answers as if nobody had this id. Otherwise callers could try ids to find out which people exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (await hasBlocked(sql, user, by)) fail('cant_add_person');
   if (former === 'left' || policy === 'nobody') return false;
@@ -146,7 +146,7 @@ export interface InvitationRow {
   readonly username: string | null;
   readonly member_count: number;
   readonly by_id: number;
-  /** Unix time in seconds. */
+  /** When the invitation was sent, as Unix time in seconds. */
   readonly date: number;
 }
 

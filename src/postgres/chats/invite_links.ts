@@ -8,9 +8,9 @@ import { lockChat } from './members.js';
 
 export interface LinkSettings {
   readonly name: string | null;
-  /** Unix time in seconds, or null for a link that does not expire. */
+  /** When the link expires, as Unix time in seconds. Null for a link that does not expire. */
   readonly expire_date: number | null;
-  /** How many current members may have joined by the link, or null for no maximum. */
+  /** The maximum number of current members who joined by the link, or null for no maximum. */
   readonly member_limit: number | null;
   readonly creates_join_request: boolean;
 }
@@ -76,7 +76,8 @@ async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise
 }
 
 /**
- * If the chat cannot have another link, revokes its expired links. Error: `too_many_invite_links` if there are none.
+ * If the chat cannot have another link, revokes its expired links. Error: `too_many_invite_links` if no link has
+ * expired.
  */
 async function makeRoom(sql: Sql, chat: number): Promise<void> {
   const links = await sql.rows<{ id: number; ended: boolean }>`
@@ -109,7 +110,10 @@ export const createLink = (db: Database, chat: number, by: number, code: string,
       returning id`;
   });
 
-/** Adds a primary link. `getChat` reads the primary link from the copy of the chat's details in Redis. */
+/**
+ * Adds a primary link. Also refreshes the copy of the chat's details in Redis, from which `getChat` reads the primary
+ * link.
+ */
 async function addPrimary(sql: Sql, chat: number, creator: number, code: string): Promise<number> {
   await makeRoom(sql, chat);
   const id = await sql.value<number>`
@@ -137,8 +141,7 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
   });
 
 /**
- * The name of a link in a call. The creator of a link names it by its code. Other administrators who may invite name it
- * by its id.
+ * How a call identifies a link. The creator of the link uses its code. Other administrators who may invite use its id.
  */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
@@ -178,8 +181,8 @@ export const editLink = (db: Database, chat: number, by: number, name: LinkName,
   });
 
 /**
- * Revokes a link and returns its id. If the link is primary, replaces it by a new primary link with `code`. Errors:
- * `chat_not_found`, `invite_links_not_allowed`, `invite_link_expired`.
+ * Revokes a link and returns its id. If the link is primary, replaces it with a new primary link that has the code
+ * `code`. Errors: `chat_not_found`, `invite_links_not_allowed`, `invite_link_expired`.
  */
 export const revokeLink = (db: Database, chat: number, by: number, name: LinkName, code: string) =>
   manage(db, chat, by, async (sql) => {

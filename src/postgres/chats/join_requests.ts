@@ -35,7 +35,7 @@ async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): P
 
 export interface Joined {
   readonly chat_id: number;
-  /** `member` if the person was already in the chat. */
+  /** The outcome. `member` means that the person was already in the chat. */
   readonly status: 'joined' | 'requested' | 'member';
 }
 
@@ -51,8 +51,8 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
     await lockChat(sql, chat_id);
     const former = await loadStanding(sql, chat_id, user);
     if (former && isPresent(former.status)) return { chat_id, status: 'member' };
-    // Loads the link under the chat's lock, so that only one person can take the last place, and so that a revoked link
-    // is refused immediately.
+    // Loads the link under the chat's lock, so that only one person can use the last join that the link allows, and so
+    // that a revoked link is refused immediately.
     const link = (await loadUsableLink(sql, code)) ?? fail('invite_link_expired');
     if (former?.status === 'kicked') fail('kicked_from_chat');
     await mustBeActive(sql, user, 'unauthorized');
@@ -103,7 +103,8 @@ export const decideRequest = (
     const approved = decision === 'approve';
     const former = await loadStanding(sql, chat, user);
     if (former && isPresent(former.status)) fail('already_participant');
-    // Locks the person before the request, as the deletion of an account does.
+    // Locks the person before the request. The deletion of an account takes these locks in the same order, so the two
+    // cannot deadlock.
     if (approved) await lockPerson(sql, user, missing);
     const id = await takeRequest(sql, chat, user, missing);
     if (!approved) return;
@@ -131,7 +132,7 @@ export const hasAsked = (sql: Sql, chat: number, user: number) =>
 export interface JoinRequestRow {
   readonly id: number;
   readonly user_id: number;
-  /** Unix time in seconds. */
+  /** When the request was made, as Unix time in seconds. */
   readonly date: number;
 }
 

@@ -38,7 +38,7 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns an administrator's title, which stays until it is changed or the administrator is demoted. */
+/** Returns the title of an administrator. The title stays until somebody changes it or demotes the administrator. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
@@ -79,8 +79,8 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
 }
 
 /**
- * Checks the limit on banned members. If it is reached, first sets members whose ban has ended to `left`, so that they
- * no longer count. Error: `too_many_banned`.
+ * Checks the limit on banned members. If the limit is reached, sets members whose ban has expired to `left`, so that
+ * they no longer count, and checks again. Error: `too_many_banned`.
  */
 async function countBanned(sql: Sql, chat: number): Promise<void> {
   const isFull = async () => {
@@ -139,12 +139,13 @@ export async function changeMember(
   by: number,
   { silent = false, exact = false, link = null }: ChangeOptions = {},
 ): Promise<MemberRow> {
-  // Locks a person who is added. If the account has ended, the person cannot be added, but can still be removed.
+  // Before a person is added, locks the person and fails if the account has ended. A person whose account has ended can
+  // still be removed from the chat.
   if (!member.is_bot && isPresent(wanted.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
   const was = (await loadStanding(sql, chat, member.id)) ?? outside;
   const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // Fails if the person has left or was banned, so that leaving a chat does not end a ban.
+  // Refuses to let somebody leave who is not in the chat. Otherwise a banned person could end the ban by leaving.
   if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
@@ -166,7 +167,7 @@ export async function changeMember(
     ],
   );
   const bots = await countFew(sql, chat);
-  // Adds the difference instead of counting all members, which would be slow in large channels.
+  // Updates the member count by the difference, because counting all members would be slow in large channels.
   const { type } = await one<Pick<ChatRow, 'type'>>(
     sql,
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
@@ -174,7 +175,8 @@ export async function changeMember(
   );
   if (!member.is_bot) {
     await joinList(sql, member.id);
-    // A person who joined no longer needs an invitation, and a person who was removed must not use it to return.
+    // Removes the person's invitation. A person who joined no longer needs it. A person who was removed must not return
+    // with it.
     await removeInvitation(sql, chat, member.id);
   }
   await noteStale(sql, [
@@ -216,7 +218,7 @@ export async function mayChange(
   }
 }
 
-/** Locks a chat, so that its members are changed by one transaction at a time. Error: `chat_not_found`. */
+/** Locks a chat, so that only one transaction at a time changes its members. Error: `chat_not_found`. */
 export async function lockChat(sql: Sql, chat: number): Promise<Pick<ChatRow, 'type' | 'permissions'>> {
   const [found] = await sql.query<Pick<ChatRow, 'type' | 'permissions'>>(
     'select type, permissions from chats where id = $1 for update',
@@ -329,7 +331,7 @@ export function setBlocked(db: Database, bot: number, user: number, blocked: boo
   });
 }
 
-/** Loads administrators and the chat's version, or null when the chat does not exist. */
+/** Loads a chat's administrators and version. Returns null if the chat does not exist. */
 export async function loadAdministrators(
   sql: Sql,
   chat: number,
@@ -353,9 +355,9 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 }
 
 /**
- * Returns those of `people` who share a group with `who`, or share a channel that one of the two manages. Reads only
- * the chats of each person, whose number is limited, and never the members of a chat. `offset 0` prevents the planner
- * from reading members first.
+ * Returns those of `people` who share a group with `who`, or a channel that one of the two manages. Reads the chats of
+ * each person (a limited number) and never the members of a chat. `offset 0` prevents the planner from reading members
+ * first.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

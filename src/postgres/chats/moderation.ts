@@ -48,7 +48,7 @@ export const ban = (db: Database, change: Change, until_date: number | null): Pr
     if (change.member.id === change.by.id) fail('cant_restrict_self');
     if (was) mustBeBelow(was, change.by, 'member_is_administrator');
     if (was?.status === 'kicked' && (was.until_date ?? null) === until_date) {
-      // The person may have been invited since the ban.
+      // Removes an invitation that the person got after the ban.
       await removeInvitation(sql, change.chat, change.member.id);
       return null;
     }

@@ -3,7 +3,7 @@ import { type Sql, seconds } from '../sql.js';
 
 export interface MuteRow {
   readonly chat_id: number;
-  /** Unix time in seconds, or null for a permanent mute. */
+  /** When the mute ends, as Unix time in seconds. Null for a permanent mute. */
   readonly until: number | null;
 }
 

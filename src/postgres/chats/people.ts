@@ -15,7 +15,10 @@ export const loadPersonChat = async (sql: Sql, user: number, other: number): Pro
 export const hasBlocked = (sql: Sql, user: number, other: number): Promise<boolean> => sql.some`
   select 1 from person_blocks where user_id = ${user} and blocked_id = ${other}`;
 
-/** Fails. The error tells the caller to wait until the oldest of the counted chats is a day old. */
+/**
+ * Fails with `too_many_requests`. The limit counts the chats of the last 24 hours, so the caller can retry when the
+ * oldest of these chats is a day old.
+ */
 function waitForDay(oldest: number, now: number): never {
   return fail('too_many_requests', { retry_after: Math.max(1, oldest + 24 * 3_600 - now) });
 }
@@ -40,7 +43,10 @@ async function checkBounds(sql: Sql, opener: number, peer: number, isStranger: b
   if (today.to >= limits.stranger_chats_received_per_day_max) waitForDay(today.to_first, today.now);
 }
 
-/** Errors: `person_blocked_by_you`, `cant_write_to_person`, `too_many_requests`. */
+/**
+ * Fails if `opener` may not open a chat with `peer`. Errors: `person_blocked_by_you`, `cant_write_to_person`,
+ * `too_many_requests`.
+ */
 async function assertMayOpen(sql: Sql, opener: number, peer: number, isStranger: boolean): Promise<void> {
   if (await hasBlocked(sql, opener, peer)) fail('person_blocked_by_you');
   const policy = await sql.value<AddPolicy>`select start_chats from users where id = ${peer}`;
@@ -96,9 +102,9 @@ export async function openPersonChat(
 }
 
 /**
- * Blocks or unblocks a person. Returns the chat of the two people, or null if they have none. If nothing changes,
- * returns the chat too, because its copy in Redis may not have been refreshed after the earlier change. Errors:
- * `unauthorized`, `user_not_found`, `too_many_blocked_people`.
+ * Blocks or unblocks a person. Returns the id of the chat of the two people, or null if they have none. Returns the id
+ * even if nothing changes, because the chat's copy in Redis may not have been refreshed after an earlier change.
+ * Errors: `unauthorized`, `user_not_found`, `too_many_blocked_people`.
  */
 export function setPersonBlocked(
   db: Database,
@@ -128,7 +134,7 @@ export function setPersonBlocked(
 export interface BlockRow {
   readonly id: number;
   readonly blocked_id: number;
-  /** Unix time in seconds. */
+  /** When the person was blocked, as Unix time in seconds. */
   readonly date: number;
 }
 

@@ -24,8 +24,9 @@ export const loadPlaces = (sql: Sql, user: number, chats: readonly number[] | nu
   where user_id = ${user} and (${chats}::bigint[] is null or chat_id = any(${chats}))`;
 
 /**
- * Removes the rows of chats that are no longer in the person's list. The limit on the list thus also limits the rows.
- * Reads the list from Postgres, because its copy in Redis may lack a chat that the person has just joined and pinned.
+ * Removes the rows of chats that are no longer in the person's chat list. The limit on the chat list thus also limits
+ * the number of rows. Reads the chat list from Postgres, because its copy in Redis may lack a chat that the person has
+ * just joined and pinned.
  */
 async function dropOthers(sql: Sql, user: number): Promise<void> {
   await lockPerson(sql, user);
@@ -53,7 +54,10 @@ export const pinInList = (db: Database, user: number, chat: number, max: number)
       on conflict (user_id, chat_id) do update set pin = excluded.pin, archived_through = null`;
   });
 
-/** Archives a chat up to its newest message, and unpins it. */
+/**
+ * Archives a chat and unpins it. A message newer than `newest` takes the chat out of the archive, unless the chat is
+ * muted.
+ */
 export const putInArchive = (db: Database, user: number, chat: number, newest: number): Promise<void> =>
   db.transaction(async (sql) => {
     await dropOthers(sql, user);
@@ -69,9 +73,9 @@ export const takeFromArchive = (sql: Sql, user: number, chat: number) => sql.run
   delete from chat_places where user_id = ${user} and chat_id = ${chat} and archived_through is not null`;
 
 /**
- * Keeps a chat from moving into or out of the archive when it is muted or unmuted. Call this before the change.
- * `newest` is the chat's newest message. A message newer than `archived_through` takes a chat out of the archive,
- * unless the chat is muted.
+ * Call this before a chat is muted or unmuted, so that the change does not move the chat into or out of the archive. A
+ * message newer than `archived_through` takes a chat out of the archive only while the chat is not muted. `newest` is
+ * the chat's newest message.
  */
 export const settleArchive = (sql: Sql, user: number, chat: number, newest: number) => sql.run`
   with passed as (

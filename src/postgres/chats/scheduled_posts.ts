@@ -13,7 +13,7 @@ export interface ScheduledPostRow {
   readonly chat_id: number;
   readonly user_id: number;
   readonly content: Buffer;
-  /** Unix time in seconds. */
+  /** When the post is to be published, as Unix time in seconds. */
   readonly publish_at: number;
   /** The name of the error that prevented the publication. Null if the post is still scheduled. */
   readonly failure: string | null;
@@ -29,7 +29,7 @@ export interface ScheduledContent {
 
 export interface ClaimedPost extends ScheduledPostRow {
   readonly seed: string;
-  /** The time since the first attempt began, in ms. */
+  /** How long ago the first attempt to publish the post began, in ms. */
   readonly tried_ms: number;
 }
 
@@ -46,9 +46,9 @@ const mayPost = fragment(`exists (
     or m.status = 'administrator' and m.rights @> '{"can_post_messages": true}'))`);
 
 /**
- * Error: `too_many_scheduled_posts` if the channel or the author has no room for a post of this size. Posts of people
- * who may no longer post in the channel do not count for the channel, because only their authors can see and delete
- * them.
+ * Fails with `too_many_scheduled_posts` if a post of this size would exceed the limits of the channel or of the author.
+ * The limits of the channel ignore posts of people who may no longer post there, because only these people can see and
+ * delete the posts.
  */
 async function checkRoom(sql: Sql, chat: number, author: number, bytes: number, except = 0): Promise<void> {
   const totals = await sql.one<{ in_chat: number; chat_bytes: number; own: number; own_bytes: number }>`
@@ -92,11 +92,13 @@ export const addScheduled = (
 
 export interface ScheduledChange {
   readonly content: Buffer | null;
-  /** Unix time in seconds. */
+  /** The new time of publication, as Unix time in seconds. Null keeps the present time. */
   readonly at: number | null;
 }
 
-/** Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+/**
+ * Locks a scheduled post if it belongs to this author. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`.
+ */
 async function lockScheduled(sql: Sql, chat: number, author: number, id: number): Promise<void> {
   const found = await sql.first<{ idle: boolean }>`
     select ${isIdle} as idle from scheduled_posts
@@ -130,7 +132,10 @@ export const changeScheduled = (
     return true;
   });
 
-/** Errors: `scheduled_post_not_found`, `scheduled_post_publishing`. */
+/**
+ * Deletes a scheduled post, whose files then become unused. Errors: `scheduled_post_not_found`,
+ * `scheduled_post_publishing`.
+ */
 export const deleteScheduled = (db: Database, chat: number, author: number, id: number): Promise<boolean> =>
   db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
@@ -184,7 +189,7 @@ export const claimDue = (sql: Sql, limit: number, forMs: number) => sql.rows<Cla
  * Claims one post for `forMs`, even if it is not due. Errors: `scheduled_post_not_found`, `scheduled_post_publishing`.
  */
 export async function claimOne(db: Database, chat: number, author: number, id: number, forMs: number) {
-  // Encodes the content as text, because `db` may store the result of the transaction as JSON.
+  // Encodes the content as text. `db` may store the result of the transaction as JSON, which cannot contain bytes.
   const post = await db.transaction(async (sql) => {
     await lockScheduled(sql, chat, author, id);
     const row = await sql.one<ClaimedPost>`
@@ -201,7 +206,8 @@ export const deletePublished = (sql: Sql, id: number) => sql.run`
 
 /**
  * Records why a post was not published. The post is not tried again until its author changes it. If it is unknown
- * whether the post was published, its files are no longer removed with it, because a message may use them.
+ * whether the post was published, empties its list of files. The files then stay when the post is deleted, because a
+ * message may use them.
  */
 export const noteFailure = (sql: Sql, id: number, failure: string) => sql.run`
   update scheduled_posts set failure = ${failure}, tried_at = null, next_at = 'infinity',
@@ -225,9 +231,9 @@ export const deleteOldFailures = (db: Database, ageMs: number): Promise<number> 
   });
 
 /**
- * Deletes the scheduled posts of deleted accounts. Such posts are left if an older version, which does not know
- * scheduled posts, deletes the account. Keeps the same files as `deleteScheduledBy`. Returns how many files became
- * unused.
+ * Deletes the scheduled posts of deleted accounts. Such posts exist if an older version of Petrel, which does not know
+ * scheduled posts, deleted the account. Keeps the files of a post that is being published, because the message may
+ * exist. Returns how many files became unused.
  */
 export const deleteOfDeleted = (db: Database): Promise<number> =>
   db.transaction(async (sql) => {

@@ -11,7 +11,7 @@ export interface ServerState {
   readonly incarnation: number;
   readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
-  /** The number of partitions whose newer entities in Redis are still being written to Postgres again. */
+  /** How many partitions may still have entities in Redis that must be written to Postgres again. */
   readonly rewriting: number;
 }
 
@@ -74,7 +74,7 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
  */
 const blind_skip = 1_000_000;
 
-/** Advances all sequences past the values that they returned before the loss. */
+/** After Postgres lost transactions, advances all sequences past the values that they returned before the loss. */
 export async function skipSequences(
   connection: Queryable,
   lastId: number,
@@ -95,16 +95,16 @@ export const skipOwnSequences = (connection: Queryable) => plainSql(connection).
     and data_type = 'bigint'::regtype`;
 
 /**
- * Marks the partitions whose entities must be written from Redis again. For each partition, stores the version up to
- * which this Postgres has them.
+ * Marks the partitions whose entities must be written from Redis to Postgres again. For each partition, stores the
+ * version up to which this Postgres already has the entities.
  */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
 
 /**
- * Marks partitions of other databases with a version that no entity reaches. The rewrite then writes none of their
- * entities, and checks only their webhooks.
+ * Marks partitions that other databases serve, so that the rewrite checks the webhooks of their bots. `rewrite_after`
+ * is greater than the version of any entity, so the rewrite writes no entities of these partitions.
  */
 export const beginWebhooks = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after, left_at)
@@ -124,9 +124,9 @@ export const finishRewrite = (pool: Pool, { partition, rewrite_after }: Rewrite)
   where partition = ${partition} and rewrite_after = ${rewrite_after}`;
 
 /**
- * Repairs webhooks after Postgres lost settings that the queues in Redis still have. The parameter contains the version
- * of the settings that each queue has. Makes the outbox sweep apply the settings from Postgres to these queues. If
- * Postgres has no settings for a bot, the subject of the outbox row is `webhook_lost`.
+ * Repairs webhooks after Postgres lost settings that the bots' queues in Redis still have. `version` is the version of
+ * the settings in the bot's queue. If Postgres has an older version, the outbox sweep copies the settings from Postgres
+ * to the queue. If Postgres has no settings for a bot, the subject of the outbox row is `webhook_lost`.
  */
 export async function renewWebhooks(
   pool: Pool,
@@ -165,7 +165,7 @@ export interface PostgresLoss {
   readonly at: string;
   /** The number of committed transactions that Postgres lost. */
   readonly transactions: number;
-  /** The number of token revocations and suspensions that were repeated. */
+  /** The number of lost token revocations and suspensions that were applied again. */
   readonly revoked: number;
 }
 
@@ -175,7 +175,7 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
       'at', now(), 'transactions', ${transactions}::bigint, 'revoked', ${revoked}::int)::text)
     on conflict (name) do update set value = excluded.value`;
 
-/** Returns the last loss, or null if Postgres was never restored to an earlier state. */
+/** Returns the last loss of committed transactions, or null if Postgres was never restored to an earlier state. */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'postgres_lost'`;

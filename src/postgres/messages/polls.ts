@@ -6,7 +6,7 @@ export interface PollRow {
   readonly number: number;
   readonly version: number;
   readonly record: Buffer;
-  /** Null before the first vote. */
+  /** The results of the poll. Null before the first vote. */
   readonly results: Buffer | null;
 }
 

@@ -12,15 +12,15 @@ export interface SearchRange {
 }
 
 export interface SearchedRow {
-  /** The position of the range in the given list, counted from 1. */
+  /** The position of the range in the argument `ranges`, counted from 1. */
   readonly place: number;
   /** The ids of messages that may contain all words, newest first. */
   readonly ids: readonly number[];
   /** The lowest id that was read, or 0 if the range has no rows. */
   readonly bottom: number;
-  /** Whether the chat may have rows below `bottom`. */
+  /** Whether the chat may have messages with ids below `bottom`. */
   readonly more: boolean;
-  /** Whether the range ended early because its records are too large. */
+  /** Whether the search of the range stopped early because the records that it read were too large. */
   readonly isCut: boolean;
 }
 

@@ -9,7 +9,7 @@ export interface NewAttempt {
   /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
   readonly updateId: number;
-  /** Unix time in ms. */
+  /** When the attempt was made, as Unix time in ms. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -46,7 +46,7 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // The ids follow the order of the given attempts. Both tables take their ids from the same sequence.
+    // Assigns ids in the order of the given attempts. Successes and failures take their ids from the same sequence.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
@@ -94,7 +94,7 @@ async function insertApart(
   }
 }
 
-/** Counts a refused attempt as a failure, but does not store it. */
+/** Adds failed attempts that Postgres refused to the count of failures that were not stored. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -108,9 +108,9 @@ function countRefused(
 }
 
 /**
- * Stores the attempts of one shard and adds them to the counts of their bots, in one transaction. Of each bot's
- * successes, keeps the last limits.delivery_successes_kept. Returns the attempts that Postgres refuses because of their
- * data. These are counted but not stored, so that they do not delay the others.
+ * Stores the attempts of one shard and adds them to the counts of their bots, in one transaction. Keeps only the last
+ * limits.delivery_successes_kept successes of each bot. Attempts that Postgres refuses because of their data are
+ * counted but not stored, so that they do not delay the others. Returns the refused attempts.
  */
 export async function appendAttempts(
   db: Database,
@@ -178,7 +178,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** Unix time in seconds. */
+  /** When the attempt was made, as Unix time in seconds. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -186,7 +186,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in seconds, or null if no further attempt was planned. */
+  /** When the next attempt was planned, as Unix time in seconds. Null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
   readonly slot: number;
@@ -230,20 +230,20 @@ export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
     coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
   from delivery_counts where bot_id = ${bot}`;
 
-/** The attempts of one queue in the last hour that had the same outcome. */
+/** The attempts of one queue with the same outcome, counted over the last hour. */
 export interface OutcomeRow {
   readonly slot: number;
   readonly delivered: boolean;
   /** The HTTP status of a failure. Null for a success, or if there was no answer. */
   readonly status: number | null;
-  /** Null for successes. */
+  /** The error of a failure. Null for a success. */
   readonly error: string | null;
   readonly count: number;
   /** The time of the last attempt, as Unix time in seconds. */
   readonly last: number;
   readonly p50: number;
   readonly p99: number;
-  /** The length in seconds of the period in which these attempts were made. */
+  /** The length in seconds of the period to which the counted attempts belong. */
   readonly seconds: number;
 }
 

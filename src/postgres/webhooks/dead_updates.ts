@@ -9,8 +9,8 @@ import type { Database, Sql } from '../sql.js';
 /** Selects the updates of one route. */
 export interface RouteRows {
   /**
-   * The last bytes in the record of each of the route's dead letters. A record that is not a dead letter ends with
-   * another field.
+   * The bytes with which the record of every dead letter of the route ends. They identify these dead letters, because
+   * all other records end with another field.
    */
   readonly dead: Buffer;
   /** The last bytes in the record of each update that was delivered to the route. */
@@ -99,9 +99,9 @@ export interface ReplayRange {
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, oldest first, from the start of the range. These are dead
- * letters, which leave the list, and with `delivered` also stored updates that were delivered. Returns null if the
- * range has no updates. If `note` is set, adds an entry to the audit log.
+ * Takes up to `limit` updates of a bot for redelivery, oldest first, from the start of the range. Takes dead letters,
+ * which then leave the list of dead letters. With `delivered`, also takes stored updates that were delivered. Returns
+ * null if the range has no updates. If `note` is set, adds an entry to the audit log.
  */
 export function takeReplay(
   db: Database,

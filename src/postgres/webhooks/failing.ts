@@ -1,4 +1,4 @@
-/** Records since when a webhook has been failing, and stores the notice to the bot's owner (behaviour §10). */
+/** Records when a webhook began to fail, and stores the notice to the bot's owner (behaviour §10). */
 
 import { type Notice, notifyPerson } from '../bots/notices.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -6,7 +6,7 @@ import { type Database, type Sql, seconds } from '../sql.js';
 
 export interface Failure {
   readonly bot: number;
-  /** The time of the first of these failures, as Unix time in ms. */
+  /** The time of the bot's first failure in this batch, as Unix time in ms. */
   readonly at: number;
   readonly error: string;
 }
@@ -99,9 +99,8 @@ const dropRows = (sql: Sql, routes: readonly QueueOfRoute[]) => sql.run`
     (select * from unnest(${botsOf(routes)}::bigint[], ${slotsOf(routes)}::smallint[]))`;
 
 /**
- * Removes new rows of deleted routes. If a route is deleted before its last failures are recorded, its row would
- * otherwise stay forever, because no delivery follows. The lock makes this transaction wait for changes of the bot's
- * routes.
+ * Removes rows that were just added for deleted routes. Nothing else would remove these rows, because a deleted route
+ * has no further deliveries. The lock makes this transaction wait for changes of the bot's routes.
  */
 async function dropDeleted(sql: Sql, begun: readonly QueueOfRoute[], nameOf: RouteNames): Promise<void> {
   const found = await sql.rows<{ readonly bot: number; readonly box: Buffer | null }>`

@@ -10,15 +10,15 @@ export interface ReplayRow {
   /** The slot of the route that gets the updates, or 0 for the bot's webhook. */
   readonly slot: number;
   readonly from: number;
-  /** Unix time in seconds. Updates from before this time are not replayed. */
+  /** Updates from before this Unix time (in seconds) are not replayed. Null if the replay begins at an update id. */
   readonly fromTime: number | null;
   readonly last: number;
-  /** Unix time in seconds. */
+  /** When the replay started and ended, as Unix times in seconds. */
   readonly started: number;
   readonly ended: number | null;
   readonly cancelled: boolean;
   readonly closed: boolean;
-  /** `reached`, `fed` and `dead` are the figures of an ended replay. */
+  /** The figures `reached`, `fed` and `dead` are stored when the replay ends. */
   readonly reached: number | null;
   readonly fed: number;
   readonly dead: number;
@@ -67,7 +67,7 @@ export const loadReplays = (sql: Sql, bot: number, since: Date, limit: number) =
 export const loadRunning = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is null`;
 
-/** Loads the bot's replay that has ended but is still open. */
+/** Loads an ended replay for which the bot's queue in Redis is not closed yet. */
 export const loadUnclosed = (sql: Sql, bot: number) => sql.first<ReplayRow>`
   select ${columns} from history_replays where bot_id = ${bot} and ended_at is not null and not closed`;
 
@@ -109,15 +109,15 @@ export interface StoredUpdate {
 export interface StoredRange {
   readonly after: number;
   readonly last: number;
-  /** The replay does not need updates that were delivered or given up before this time. */
+  /** The replay includes only updates that were delivered or given up at this time or later. */
   readonly since: Date;
-  /** Since when the bot has had its current owner. */
+  /** When the present owner of the bot became its owner. */
   readonly owned: Date;
 }
 
 /**
- * Loads the next stored updates: dead letters, the last delivered updates, and with `UPDATES_DAYS` all delivered
- * updates. An update that is stored several times is returned once.
+ * Loads the next stored updates: dead letters, and the newest delivered updates (with `UPDATES_DAYS`, all delivered
+ * updates). Returns each update once, even if it is stored several times.
  */
 export const loadStored = (
   sql: Sql,

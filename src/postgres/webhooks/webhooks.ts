@@ -14,7 +14,7 @@ export interface WebhookColumns {
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
-  /** Null means the usual schedule. */
+  /** The retry policy. Null means the usual schedule. */
   readonly retry: RetryPolicy | null;
 }
 
@@ -24,7 +24,7 @@ export interface WebhookRow extends WebhookColumns {
   readonly signing_box: Buffer;
   /** The encrypted former signing secret, which also signs requests until `former_until`. */
   readonly former_signing_box: Buffer | null;
-  /** Unix time in ms. */
+  /** Until when the former signing secret also signs requests, as Unix time in ms. */
   readonly former_until: number | null;
   readonly version: number;
   /**
@@ -35,7 +35,8 @@ export interface WebhookRow extends WebhookColumns {
   /** Whether the bot is suspended, which pauses its deliveries. */
   readonly suspended: boolean;
   /**
-   * The version that orders the copies in Redis. It is `version`, or greater if the secrets were encrypted again since.
+   * The version that decides which of two copies in Redis is newer. It equals `version`, or is greater if the secrets
+   * were encrypted again after the last change.
    */
   readonly copy_version: number;
 }
@@ -54,14 +55,14 @@ export interface WebhookChange {
 }
 
 /**
- * Makes concurrent calls for one bot wait for each other, even if the bot has no row yet. Returns null if `only` is
- * given and is not the current version of the webhook.
+ * Locks the bot, so that concurrent calls for one bot wait for each other even if the bot has no webhook row yet.
+ * `only` is a version of the webhook, or null for any version. Returns null if the webhook no longer has this version.
  */
 async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
     select owner_id as owner, username from bots
     where id = ${bot} and deleted_at is null and suspended_at is null for update`;
-  // The bot was deleted during the call. It existed before, because its token was valid then.
+  // The bot must have been deleted or suspended during the call, because its token was valid when the call began.
   if (lives === null) return only === null ? fail('unauthorized') : null;
   const was = await loadWebhook(sql, bot);
   return only === null || was?.version === only ? { ...lives, was } : null;
@@ -236,7 +237,7 @@ export interface QueueSettings {
   readonly hook: number | null;
   readonly set: number | null;
   readonly gone: boolean;
-  /** The encrypted routes, and the version of the settings that belongs to them. */
+  /** The encrypted routes of the bot, and the version of the webhook row that contains them. */
   readonly routes_box: Buffer | null;
   readonly version: number | null;
   readonly suspended: boolean;
