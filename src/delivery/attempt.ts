@@ -77,9 +77,9 @@ type AttemptContext = Pick<DrainContext, 'time' | 'send' | 'inside' | 'tracepare
 };
 
 /**
- * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. `nowMs` is the time of Redis.
- * The lease can end or the settings can change while the bot is read and while the request waits for a connection, so
- * `maySend` is called after each of these waits. Returns `late` if `maySend` returns false.
+ * Makes the attempt. Returns its outcome, or the reason why the update can never be sent. Calls `maySend` after reading
+ * the bot and after waiting for a connection, because the lease may have ended or the settings may have changed.
+ * Returns `late` if `maySend` returns false. `nowMs` is the time of Redis.
  */
 export async function attempt(
   { time, store, send, inside, traceparent, onError }: AttemptContext,

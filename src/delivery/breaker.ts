@@ -9,8 +9,8 @@ import { nextTry } from './schedule.js';
 export type Breaker = ReturnType<typeof createBreaker>;
 
 /**
- * Creates a breaker that continues from the state of the previous lease. `probes` is the number of probes that have
- * failed; above 0, the receiver is down. The pauses follow `policy`, up to limits.webhook_pause_ms_max.
+ * Creates a breaker that continues from the state of the previous lease. `probes` is the number of failed probes. If
+ * `probes` is above 0, the receiver is down. The pauses follow `policy`, up to limits.webhook_pause_ms_max.
  */
 export function createBreaker(probes: number, policy: RetryPolicy | null = null) {
   let failures = 0;

@@ -39,7 +39,10 @@ export interface DrainContext {
   traceparent?(bot: number, delivery: Delivery): string | undefined;
   readonly time: Time;
   readonly random: Random;
-  /** Called after every attempt, with the id of the queue. `dead` is not null if the update will not be retried. */
+  /**
+   * Called after every attempt, with the id of the queue. `dead` is the reason why a failed update will not be retried.
+   * Null if the update was delivered or will be retried.
+   */
   onOutcome?(
     queue: number,
     delivery: Delivery,
@@ -58,7 +61,7 @@ export interface DrainContext {
 }
 
 export interface AttemptFacts {
-  /** The owner whose share of the process this attempt uses. */
+  /** The owner of the bot. The process divides its slots and its memory among owners. */
   readonly owner: number;
   /** The number of this attempt, counted from 1. */
   readonly tries: number;

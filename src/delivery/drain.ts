@@ -53,8 +53,8 @@ import { createWakeTimer } from './wake_timer.js';
 /** How long a drain collects acknowledgements before it reports them, while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time in ms between a step and the next step that a hint causes, so that many new updates share one step.
- * If the last step is longer ago, the hint causes a step immediately.
+ * How long a hint waits after a step before it causes the next step, in ms. New updates within this time share one
+ * step. If this time has already passed, a hint causes a step immediately.
  */
 const hintIntervalMs = 20;
 /**
@@ -77,7 +77,7 @@ export class Drain {
   /** The id of the queue. A route has its own queue, whose id differs from the bot's id. */
   readonly #queue: number;
   readonly #bot: number;
-  /** The owner whose share of the process this drain uses. */
+  /** The owner of the bot. The process divides its slots and its memory among owners. */
   readonly #owner: number;
   /** The queue for which the attempts are recorded. In a replay, this is the queue into which the replay delivers. */
   readonly #target: number;
@@ -104,8 +104,8 @@ export class Drain {
   #outdated = false;
   #after: number;
   /**
-   * Whether copies of updates in hints may be accepted. True if no chat was parked at the last step, and if since then
-   * no step has parked a chat, failed, or asked to release the lease.
+   * Whether the drain may accept copies of updates from hints. Set when a step finds that no chat is parked. Cleared
+   * when a step parks a chat, fails, or asks to release the lease.
    */
   #copying = false;
   #more: Lease['more'];
@@ -119,7 +119,7 @@ export class Drain {
   #retryAt = Number.POSITIVE_INFINITY;
   /** If the webhook was deleted, requests in flight may still be acknowledged until this time. */
   #graceEnd = Number.POSITIVE_INFINITY;
-  /** How many bytes of this drain's buffer `heldBytes` has counted for the owner. */
+  /** The number of bytes that are counted in `heldBytes` for this drain's buffer. */
   #counted = 0;
   #hinted = false;
   #changed = false;
@@ -182,7 +182,10 @@ export class Drain {
     this.#pump();
   }
 
-  /** Whether deliveries or reports of deliveries are in progress or due. */
+  /**
+   * Whether the drain has something to do now: a running step, an update in flight, an unreported result, or an update
+   * that may be sent.
+   */
   get busy(): boolean {
     if (this.#isOver()) return false;
     const reporting = this.#report.urgent || this.#report.acked > 0 || this.#deadLetters.count > 0;
@@ -246,7 +249,7 @@ export class Drain {
 
   /**
    * Adds fetched updates to the buffer. Skips a retried chat if its last outcome is not yet reported to Redis. `asked`
-   * is what this step requested from Redis.
+   * says which data this step requested from Redis.
    */
   #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
@@ -274,9 +277,9 @@ export class Drain {
   };
 
   /**
-   * Adds an update's copy from a hint to the buffer. Returns false if the queue must be read instead: if updates before
-   * this one are missing, the settings have changed, the buffer is full, or nothing may be sent. Also returns false if
-   * the copy is older than this lease, because it may be outdated.
+   * Adds an update to the buffer. The update is a copy that arrived in a hint. Returns false if the queue must be read
+   * instead: earlier updates are missing, the settings have changed, the buffer is full, or nothing may be sent. Also
+   * returns false if the copy is older than this lease, because the copy may be outdated.
    */
   #accept({ hook, id, made, row }: UpdateCopy): boolean {
     if (id <= this.#after) return true;
@@ -521,7 +524,7 @@ export class Drain {
   async #step(): Promise<void> {
     this.#stepping = true;
     this.#timer.clear();
-    // Requests in flight are aborted in time even if Redis never answers.
+    // Sets the timer so that requests in flight are aborted before the lease ends, even if Redis never answers.
     this.#timer.set(this.#abortIn(this.#time.monotonic()));
     try {
       await this.#runStep();

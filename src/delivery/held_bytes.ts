@@ -1,11 +1,11 @@
-/** Divides the memory that one process has for fetched updates among the owners, by the rule of `slots.ts`. */
+/** Divides the memory that one process has for fetched updates among owners, by the rule in `slots.ts`. */
 export type HeldBytes = ReturnType<typeof createHeldBytes>;
 
 export function createHeldBytes(max: number) {
   const owners = new Map<number, number>();
   let total = 0;
   return {
-    /** Counts bytes that updates of the owner take up. A negative number counts bytes that are free again. */
+    /** Adds to the number of bytes that the owner's updates take up. A negative number frees bytes. */
     add(owner: number, bytes: number): void {
       const own = (owners.get(owner) ?? 0) + bytes;
       total += bytes;

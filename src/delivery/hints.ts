@@ -1,4 +1,4 @@
-/** Subscribes one drain to the hints that its queue or webhook may have changed. */
+/** Subscribes one drain to hints. A hint says that the drain's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
 import type { Hint } from '../store/webhooks/hints.js';
 import type { Time } from '../time.js';
@@ -8,8 +8,8 @@ export type HintSubscription = ReturnType<typeof subscribeToHints>;
 const plain: Hint = { changed: false, copy: null };
 
 /**
- * Subscribes after `delayMs`. Calls `onHint` for each hint, and once when the subscription becomes active, because
- * earlier hints were missed.
+ * Subscribes after `delayMs`. Calls `onHint` for each hint. Also calls `onHint` once when the subscription becomes
+ * active, because earlier hints were missed.
  */
 export function subscribeToHints(
   time: Time,

@@ -57,7 +57,7 @@ export const deliveryLimits = {
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,
   webhook_held_bytes_max: 16 * 1024 * 1024,
-  /** How many bytes of updates one process may have fetched but not yet delivered, for all bots. */
+  /** The maximum bytes of updates that one process may have fetched for all bots but not yet delivered. */
   webhook_held_bytes_total_max: 256 * 1024 * 1024,
   webhook_failures_in_a_row_max: 8,
   webhook_pause_ms_max: 60_000,

@@ -27,10 +27,7 @@ export interface Failed {
 
 export type Outcome = Answered | Failed;
 
-/**
- * Returns whether the update counts as delivered, which is so if the receiver answered with a 2xx status (behaviour
- * §10).
- */
+/** Returns whether the update counts as delivered, which requires an answer with a 2xx status (behaviour §10). */
 export const isDelivered = (outcome: Outcome): outcome is Answered =>
   outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 

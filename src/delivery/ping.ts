@@ -23,7 +23,7 @@ export interface PingOptions {
 
 type Ping = Awaited<ReturnType<Pings['send']>>;
 
-/** Matches the headers whose values are shown, because they are not secret. */
+/** Matches the headers whose values are not secret and may therefore be shown. */
 const isPlain = /^(host|connection|content-type|content-length|webhook-id|webhook-timestamp|x-.*-ping)$/i;
 
 /**
@@ -70,7 +70,8 @@ const rounded = (times: StepTimes) =>
   Object.fromEntries(Object.entries(times).map(([step, ms]) => [`${step}_ms`, Math.round(ms)]));
 
 /**
- * Builds the body of a ping. To client libraries it is an update of an unknown kind, which they ignore (decision 0076).
+ * Builds the body of a ping. Client libraries treat the ping as an update of an unknown kind, and ignore the ping
+ * (decision 0076).
  */
 const bodyOf = (bot: number, nowS: number) =>
   Buffer.from(JSON.stringify({ update_id: 0, ping: { bot_id: bot, date: nowS } }));

@@ -32,13 +32,13 @@ export interface RecorderOptions {
 }
 
 /**
- * An attempt with only those fields of its update and answer that a row needs. A row is built only when it is written,
- * because most successes are dropped before they are written.
+ * An attempt with only the fields that its row in Postgres needs. The row is built only when it is written, because
+ * most successes are dropped before they are written.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
-  /** Null if the update is not kept with the attempt. */
+  /** The fields of the update, or null if the update is not kept with the attempt. */
   readonly fields: readonly Buffer[] | null;
   readonly bytes: number;
 }
@@ -50,8 +50,9 @@ interface OfBot {
 }
 
 /**
- * The monotonic times before which a bot's successes need not be written. `few` applies while fewer successes are
- * buffered than Postgres keeps. `full` applies when new successes replace older ones.
+ * The monotonic times before which a bot's successes need not be written. `few` applies while the buffer has fewer
+ * successes than Postgres keeps for a bot. Otherwise `full` applies, which allows a longer wait, because each new
+ * success replaces an older one.
  */
 interface Due {
   readonly few: number;
@@ -71,7 +72,7 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
   return { answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields), ...facts };
 }
 
-/** Returns the fields that a replay of the update needs. For a route, adds the route's slot, as dead letters do. */
+/** Returns the fields that a replay of the update needs. For a route, adds the route's slot, as in a dead letter. */
 const fieldsFor = (queue: number, { fields }: Delivery): readonly Buffer[] =>
   slotOf(queue) === 0 ? fields : [...fields, Buffer.from('l'), Buffer.from(String(slotOf(queue)))];
 
@@ -114,7 +115,7 @@ export class Recorder {
     const delivered = outcome !== null && isDelivered(outcome);
     if (delivered) {
       counts.delivered++;
-      // Drops the oldest success, because Postgres keeps only this many successes per bot.
+      // Drops the oldest success, because Postgres keeps only `delivery_successes_kept` successes per bot.
       if (successes.length >= ruleLimits.delivery_successes_kept) this.#weigh(successes.splice(0, 1), -1);
       else if (full) return;
     } else {

@@ -8,11 +8,11 @@ import type { HistoryReplays } from '../store/webhooks/history_replays.js';
 import type { Time } from '../time.js';
 
 const intervalMs = 1_000;
-/** How often the process looks for a replay while there is none. */
+/** How often the process looks for a replay while no replay is running. */
 const idleIntervalMs = 4_000;
 /**
- * How long a process uses one claim on a replay, in ms. The other half of the claim's time is left for a slow last
- * step.
+ * How long a process uses one claim on a replay, in ms: half of the time for which the claim is valid. The second half
+ * is left for a slow last step.
  */
 const turnMs = limits.replay_claim_ms / 2;
 

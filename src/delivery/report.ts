@@ -8,7 +8,7 @@ const united = (ids: readonly string[], more: readonly string[] = []): string[] 
 
 export class Report {
   #acked: Array<Step['acked'][number]> = [];
-  /** Whether Redis may already know some of these acknowledgements. */
+  /** Whether Redis may already know some of the acknowledgements in `#acked`. */
   #repeated = false;
   #failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   #error = '';
@@ -37,8 +37,8 @@ export class Report {
   }
 
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void {
-    // Keeps the ids of an earlier, unreported failure. Those updates are in no buffer any more, so only this report can
-    // park them.
+    // Keeps the update ids of the chat's earlier failure if this failure is not reported to Redis yet. The buffer no
+    // longer contains these updates, so they are parked only if this report names them.
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
@@ -77,8 +77,8 @@ export class Report {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);
       if (ids.length === 0) this.#failed.delete(chat);
-      // Resets the number of failures, because they belonged to a dropped update. The first remaining update has not
-      // failed yet.
+      // Resets the number of failed attempts, because the attempts were for a dropped update. The first remaining
+      // update has not failed yet.
       else if (ids.length < each.ids.length) this.#failed.set(chat, { ...each, ids, tries: 0 });
     }
   }

@@ -18,14 +18,14 @@ export const ageMaxOf = (kind: UpdateEntry['kind'], policy: RetryPolicy | null =
 /** The delays of the first retries in ms, before jitter. All later delays are between one and two minutes. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
- * How many of the first delays have no jitter. The most common failures, a restart of the receiver and a connection
- * that was just closed, end within these delays.
+ * Delays before this index have no jitter. The most common failures, a restart of the receiver and a closed connection,
+ * are over within these delays.
  */
 const jitterFrom = 2;
 
 export interface Attempt {
   readonly failures: number;
-  /** Unix time in ms. */
+  /** When the update was created, as Unix time in ms. */
   readonly madeAtMs: number;
   /** The age in ms at which retries of the update end (see `ageMaxOf`). The default is the age for most updates. */
   readonly ageMaxMs?: number;
@@ -86,9 +86,9 @@ export function httpDateMs(text: string): number | undefined {
 }
 
 /**
- * Returns the wait that a `Retry-After` header asks for, from 0 to an hour in ms. Returns undefined if the header is
- * neither seconds nor a date. `nowMs` is the time with which a date is compared: the receiver's `Date` header if
- * present, because clocks differ.
+ * Returns how long a `Retry-After` header asks to wait: from 0 to an hour, in ms. Returns undefined if the header is
+ * neither a number of seconds nor a date. A date is compared with `nowMs`: the receiver's `Date` header if present,
+ * because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();
@@ -101,12 +101,14 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/** Since when a webhook has answered only 410, as Unix time in ms. Undefined if the last answer was not 410. */
+/**
+ * When the webhook's present series of 410 answers began, as Unix time in ms. Undefined if the last answer was not 410.
+ */
 export type GoneSince = number | undefined;
 
 /**
- * Returns the new state after an answer. `remove` is true if the receiver has answered only 410 for 23 hours. Any other
- * status ends this period. A failure without an answer (`status` undefined) changes nothing.
+ * Returns the new state after an answer. `remove` is true if the receiver has answered only 410 for 23 hours. An answer
+ * with another status ends the period of 410 answers. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

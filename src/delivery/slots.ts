@@ -11,8 +11,8 @@
 export type Slots = ReturnType<typeof createSlots>;
 
 /**
- * How many queues are notified when a slot becomes free. Some of them may not be allowed to take the slot, or may no
- * longer need it.
+ * How many queues are notified when a slot becomes free. A single notification could be wasted, because the notified
+ * queue may no longer need the slot or may already have its share.
  */
 const notifiedMax = 16;
 
@@ -21,7 +21,10 @@ interface Share {
   readonly waiting: Set<() => void>;
 }
 
-/** Returns whether a queue that has `own` slots or bytes may get more of them. `room` is the owner's room. */
+/**
+ * Returns whether a queue that has `own` slots or bytes may take more. `room` is the number of free slots or bytes,
+ * minus the number that the queue's owner already has.
+ */
 export const mayTake = (own: number, room: number): boolean => own * 4 < room;
 
 export function createSlots(max: number) {
@@ -61,9 +64,9 @@ export function createSlots(max: number) {
 
   return {
     /**
-     * Acquires a slot for a queue that has `own` slots, and returns true. If the queue may not have the slot, returns
-     * false, and calls `again` once when a slot may be free. Owners with waiting queues take turns. The waiting queues
-     * of one owner are served in FIFO order.
+     * Acquires a slot for a queue that already has `own` slots. Returns true if the queue gets the slot. Otherwise
+     * returns false, and calls `again` once when a slot may be free. Owners with waiting queues take turns. The waiting
+     * queues of one owner are served in FIFO order.
      */
     take(owner: number, own: number, again: () => void): boolean {
       const share = shareOf(owner);
@@ -80,7 +83,7 @@ export function createSlots(max: number) {
     give(owner: number): void {
       shareOf(owner).taken--;
       taken--;
-      // `notify` moves an owner who still has waiting queues to the end, so this loop can reach the owner again.
+      // `notify` can move an owner to the end of `turns`. The loop then reaches this owner again, so it needs a limit.
       let left = Math.min(waiting, notifiedMax);
       for (const next of turns) {
         if (left-- === 0 || taken >= max) break;
@@ -88,7 +91,10 @@ export function createSlots(max: number) {
       }
       forgetUnused(owner);
     },
-    /** Returns how many slots an owner has, how many of the owner's queues wait, and the owner's room. */
+    /**
+     * Returns how many slots an owner has (`taken`) and how many of the owner's queues wait. `room` is the number of
+     * free slots minus the number of slots that the owner has.
+     */
     of(owner: number): { readonly taken: number; readonly waiting: number; readonly room: number } {
       const share = shares.get(owner);
       const own = share?.taken ?? 0;

@@ -1,7 +1,7 @@
 /**
  * Keeps the updates that a worker has fetched from one bot's queue, in a list for each chat. At most one update per
  * chat is in flight. The chat's other updates wait behind it in order. A chat is parked if Redis also keeps its updates
- * for a retry. The updates of a parked chat may therefore be dropped from this buffer.
+ * for a retry. This buffer may drop the updates of a parked chat.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -83,8 +83,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Drops the updates that wait behind an update in flight. Returns the ids that the caller must park in Redis, by
-   * chat. These ids include the id of the update in flight.
+   * Drops the updates that wait behind an update in flight. Returns the affected chats, each with the ids of the
+   * updates that the caller must park in Redis. These ids include the update in flight.
    */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
     const spilled = [];
@@ -103,8 +103,8 @@ export class UpdateBuffer {
       const old = chat.waiting.filter(({ id }) => Number(id) <= last).length;
       if (old === 0) continue;
       this.#forget(chat, chat.open ? 1 : 0, chat.open ? old - 1 : old);
-      // Resets the number of failures, because they belonged to a dropped update. The queue has also removed its list
-      // of the chat's parked updates.
+      // Resets the chat's number of failures, because the failed update was dropped. The queue in Redis has dropped the
+      // chat's list of parked updates too.
       chat.tries = 0;
       chat.parked = false;
       if (chat.waiting.length === 0) this.#chats.delete(chat.name);

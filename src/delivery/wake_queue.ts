@@ -109,8 +109,8 @@ export class WakeQueue {
       this.#flush();
     }
     this.#closed = true;
-    // A task sends its wake-up last, so wake-ups may still be on their way to Redis. The wait is short, because if
-    // Redis is down, the sweep finds the bots later.
+    // Waits for wake-ups that are still on their way to Redis. The wait is short: if Redis is down, a later sweep finds
+    // the bots anyway.
     await this.#time.within(closeMsMax, Promise.all(this.#sending));
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#client?.disconnect?.();

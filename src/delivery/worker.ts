@@ -1,7 +1,7 @@
 /**
  * Delivers webhooks in one process. Handles wake-ups, delivers each queue's updates under a lease (a drain), and sweeps
- * for bots whose wake-ups were lost. A bot has one queue, and one more for each of its routes. In this file, `bot` is
- * the id of the queue (`store/core/queue_ids.ts`).
+ * for bots whose wake-ups were lost. A bot has one queue of its own and one for each of its webhook routes. In this
+ * file, `bot` is the id of a queue (`store/core/queue_ids.ts`).
  */
 import { systemRandom } from '../random.js';
 import { isBlocked } from '../store/core/control.js';
@@ -54,9 +54,12 @@ export class DeliveryWorker {
   readonly #drains = new Map<number, Drain>();
   /** The bots whose lease this process is requesting. */
   readonly #starting = new Set<{ readonly bot: number }>();
-  /** The bots that were woken after their drain had released the lease but before it had ended. */
+  /** The bots that were woken after their drain had released the lease but before the drain had ended. */
   readonly #wokenAgain = new Set<number>();
-  /** The bots whose drain ended recently in this process, with the monotonic time of that end, oldest first. */
+  /**
+   * The bots whose drain ended recently in this process, oldest first. The value is the monotonic time at which the
+   * drain ended.
+   */
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
   readonly #permits: Slots;
@@ -75,9 +78,8 @@ export class DeliveryWorker {
       random,
       slots: this.#slots,
       heldBytes: this.#heldBytes,
-      // A drain without work may keep its permit while less than half of all permits are in use, and while its owner
-      // has fewer than half as many permits as the owner could still take. The remaining permits are for bots that are
-      // woken.
+      // A drain without work may keep its permit only if less than half of all permits are in use, and if the free
+      // permits are more than three times the owner's permits. Otherwise woken bots could not get a permit.
       mayStay: (owner) => {
         const { taken, room } = this.#permits.of(owner);
         return this.#drains.size < drainsMax / 2 && taken < room / 2;
@@ -133,12 +135,12 @@ export class DeliveryWorker {
     const lease = await store.deliveries.lease(bot, most);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // The webhook was just deleted. The lease expires by itself.
+    // The webhook was deleted just before this call. Nobody releases the lease, but it expires by itself.
     if (webhook === null) return null;
     // If the bot's token leaked, the drain sends nothing until the bot has a new token, because the thief may have set
     // the webhook.
     const blocked = isBlocked(await store.auth.botById(botOf(bot)));
-    // A drain of this bot is still running in this process, but its lease has expired.
+    // An earlier drain of this bot is still running in this process, although its lease has expired.
     if (this.#drains.has(bot)) return null;
     const again = this.#served.delete(bot);
     const drain = new Drain(this.#context, { queue: bot, owner }, webhook, lease, sentAt, again, blocked);
@@ -153,9 +155,9 @@ export class DeliveryWorker {
   }
 
   /**
-   * Acquires a permit and returns true. Waits while no permit is free. Returns false without a permit if the owner
-   * already uses their share, or if another of the owner's queues waits. A later sweep finds the queue again. If
-   * several queues of one owner could wait, they could occupy every check of this process.
+   * Acquires a permit and returns true. Waits while no permit is free. Returns false if the owner already uses their
+   * share of the permits, or if another of the owner's queues waits for a permit. Otherwise the waiting queues of one
+   * owner could occupy all checks of this process. A later sweep finds the refused queue again.
    */
   async #permit(owner: number): Promise<boolean> {
     for (;;) {
@@ -176,8 +178,8 @@ export class DeliveryWorker {
    */
   async #check(bot: number): Promise<void> {
     if (this.#drains.has(bot)) {
-      // Only bots without a lease are woken, so the drain is ending. Repeats the wake-up when the drain has ended, so
-      // that the bot need not wait for the sweep.
+      // Only bots without a lease are woken, so the drain of this bot has given up its lease and is about to end.
+      // Repeats the wake-up when the drain has ended. Otherwise the bot would have to wait for the next sweep.
       this.#wokenAgain.add(bot);
       return;
     }
@@ -242,7 +244,8 @@ export class DeliveryWorker {
   async #sweep(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Limits the wait, because one failed master of a cluster must not delay the next sweep of the other masters.
+      // Waits for the sweep only until the next one is due, because one failed master of a cluster must not delay the
+      // sweeps of the other masters.
       const waits = await this.#time.within(sweepMs, this.#sweepAll().catch(this.#options.onError));
       this.#forgetServed();
       const ms = this.#time.untilNext(waits === false ? idleSweepMs : sweepMs);

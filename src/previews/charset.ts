@@ -18,17 +18,15 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
   }
 }
 
-/** Returns the name of the encoding that the page itself contains. */
+/** Returns the name of the encoding that the page's HTML declares. */
 function labelIn(bytes: Buffer): string | undefined {
   const { charset, contentType } = readHead(bytes.toString('latin1', 0, searched_bytes));
   const named = charset ?? charsetIn(contentType ?? '');
-  // The name could be read as ASCII, so the page is not in UTF-16 even if the name says so.
+  // Ignores the name UTF-16. The page must have another encoding, because this name was found by reading single bytes.
   return named !== undefined && /^utf-16/i.test(named) ? undefined : named;
 }
 
-/**
- * Reads a page's fields. The encoding is UTF-8 if the page names none or an unknown one. Invalid bytes become U+FFFD.
- */
+/** Reads a page's fields. If the page names no known encoding, reads it as UTF-8. Invalid bytes become U+FFFD. */
 export function readPage(bytes: Buffer, contentType: string): HeadFields {
   const decoder = decoderOf(charsetIn(contentType)) ?? decoderOf(labelIn(bytes)) ?? new TextDecoder();
   return readHead(decoder.decode(bytes));

@@ -28,7 +28,7 @@ const text_length_max = 4_096;
 /** The attributes that are read. Others are skipped. */
 const attributeNames: ReadonlySet<string> = new Set(['property', 'name', 'content', 'charset', 'http-equiv']);
 
-/** Collects the fields while the tokenizer runs. The first value of each field counts. */
+/** Collects the fields of a page's head while the tokenizer runs. If a field is repeated, its first value is used. */
 class HeadReader implements TokenizerCallbacks {
   readonly #html: string;
   readonly #tokenizer: Tokenizer;
@@ -119,8 +119,8 @@ class HeadReader implements TokenizerCallbacks {
   onprocessinginstruction(): void {}
 
   /**
-   * Returns a part of the page, up to a maximum length. Otherwise a page with one very long name would be copied many
-   * times.
+   * Returns a part of the page, up to a maximum length. Without this maximum, a very long name in the page would be
+   * copied many times.
    */
   #slice(start: number, end: number): string {
     return this.#html.slice(start, Math.min(end, start + text_length_max));

@@ -16,13 +16,13 @@ import { previewLimits as limits } from './limits.js';
 export interface LoadOptions {
   readonly guard: Guard;
   readonly time: Time;
-  /** A PEM certificate that pages may have instead of one from a public authority. */
+  /** A PEM certificate that is accepted from pages in place of a certificate from a public authority. */
   readonly certificate?: string | undefined;
 }
 
 const headers = {
   Accept: 'text/html,application/xhtml+xml',
-  // Asks for an uncompressed page. A compressed one could become much larger than the bytes that were received.
+  // Asks for an uncompressed page. A compressed page could become much larger than the bytes that were received.
   'Accept-Encoding': 'identity',
   'User-Agent': 'PetrelLinkPreview/1.0',
 };
@@ -40,7 +40,7 @@ const isPage: Wanted = (status, given) =>
   /^(?:text\/html|application\/xhtml\+xml)\s*(?:;|$)/i.test(first(given['content-type'])) &&
   /^(?:identity)?$/i.test(first(given['content-encoding']));
 
-/** Returns a page's server, or null if the URL names an impossible host or port. */
+/** Returns the server of a page, or null if the URL has an invalid host or port. */
 function serverOf(url: string, certificate: string | undefined): Receiver | null {
   try {
     return receiverOf(url, certificate);
@@ -54,8 +54,8 @@ const headerOf = ({ headers: given }: Exchange, name: string): string =>
   given.find(([own]) => own === name)?.[1] ?? '';
 
 /**
- * Returns a page's preview. Null if it has none. Undefined if a server could not be reached or was too slow. Never
- * throws, whatever the page or its server does. Takes at most `preview_ms_max`.
+ * Returns a page's preview. Null if the page has no preview. Undefined if a server could not be reached or was too
+ * slow. Never throws, whatever the page or its server does. Takes at most `preview_ms_max`.
  */
 export async function loadPreview(
   url: string,

@@ -9,7 +9,7 @@ import { type LoadOptions, loadPreview } from './load.js';
 
 export interface PreviewOptions extends LoadOptions {
   readonly store: Pick<Store, 'linkPreviews'>;
-  /** Returns true during a drill. No page is loaded then. */
+  /** Returns true during a drill (a test with a restored backup), when no pages are loaded. */
   readonly held: () => boolean;
 }
 
@@ -41,7 +41,7 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
   const loads = { found: 0, none: 0, failed: 0 };
 
   async function load(url: string): Promise<LinkPreview | null> {
-    // Another call may have loaded the page while this call waited for its turn.
+    // Reads the cache again, because another call may have loaded the page while this call waited for its turn.
     const kept = await store.linkPreviews.read(url);
     if (kept !== undefined) return kept;
     const loaded = await loadPreview(url, options);
@@ -66,8 +66,8 @@ export function createPreviews(options: PreviewOptions): FrontPreviews {
       if (shared !== undefined) return shared;
       await store.linkPreviews.take(user);
       const { preview } = await turns.run(user, async () => {
-        // A call that shares the load of another call gives up its turn. It therefore does not use up the front's
-        // loads.
+        // If another call is already loading this page, gives up this call's turn and waits for the other call's result
+        // outside of the turn. The turn is then free for another page.
         const loading = underWay.get(url);
         if (loading !== undefined) return { preview: loading };
         return { preview: await ofHost.run(new URL(url).hostname, () => begin(url)) };

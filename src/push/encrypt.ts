@@ -11,7 +11,9 @@ export interface BrowserKeys {
   readonly auth: Buffer;
 }
 
-/** Encrypts a push message. Each has a new key, so that messages cannot be linked with each other. */
+/**
+ * Encrypts a push message. Each message is encrypted with a new key, so that messages cannot be linked with each other.
+ */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();
@@ -29,7 +31,7 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
     seal('', { p256dh, auth });
     return true;
   } catch {
-    // These bytes are not a point on the curve.
+    // An error means that the bytes of the key are not a point on the curve.
     return false;
   }
 }

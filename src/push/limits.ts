@@ -5,7 +5,10 @@ export const pushLimits = {
   push_text_length_max: 300,
   /** How long a push service keeps a notification while the browser is offline, in seconds. */
   push_ttl_s: 24 * 3_600,
-  /** How many chats' newest messages a flusher remembers until their notifications are queued. */
+  /**
+   * For how many chats a flusher keeps the newest message in memory until the notifications about this message are
+   * recorded.
+   */
   push_chats_waiting_max: 20_000,
   push_in_flight_max: 64,
   push_person_in_flight_max: 2,

@@ -1,7 +1,7 @@
 /**
- * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
- * message of each chat. Never blocks or fails, so it cannot delay the flusher: a notification that cannot be recorded
- * is lost. Does nothing while nobody has a push subscription.
+ * Finds new messages that need push notifications in the rows that a flusher committed, and records them. Keeps only
+ * the newest message of each chat. Never blocks the flusher and never throws: a notification that cannot be recorded is
+ * lost. Does nothing while nobody has a push subscription.
  */
 import { shared } from '../shared.js';
 import type { NotedMessage } from '../store/chats/push.js';
@@ -37,13 +37,15 @@ export interface Noter {
 }
 
 /**
- * The largest difference between the two dates of a new message's row, in ms. With a larger one, the row is an edit.
+ * If a message was edited more than this many ms after it was sent, its row belongs to an edit and causes no
+ * notification.
  */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
 /**
- * How often to check whether anyone has a push subscription, in ms. Checks only when messages are written to Postgres.
+ * The minimum time between two checks whether anyone has a push subscription, in ms. A check happens only when messages
+ * are written to Postgres.
  */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;

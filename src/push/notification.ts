@@ -12,7 +12,7 @@ export interface Notification {
   readonly message_id: number;
   readonly title: string;
   readonly body: string;
-  /** Unix time in seconds. */
+  /** When the message was sent, as Unix time in seconds. */
   readonly date: number;
 }
 

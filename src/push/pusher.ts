@@ -1,6 +1,6 @@
 /**
- * Sends push notifications. Takes due notifications, skips people with an open browser window, and sends an encrypted
- * push message to each browser of the others. Failures are counted and not retried.
+ * Sends push notifications when they are due. Skips people with an open browser window. For all other people, sends an
+ * encrypted push message to each of their browsers. Counts failures and does not retry them.
  */
 
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -32,7 +32,7 @@ export interface PushStats {
   /** How many subscriptions no longer exist according to the push service. */
   gone: number;
   failed: number;
-  /** How many people had a window open. */
+  /** How many notifications were skipped because the person had a browser window open. */
   present: number;
   /** How many notifications were dropped because too many for the same person were in flight. */
   dropped: number;
@@ -40,8 +40,8 @@ export interface PushStats {
 
 const take_interval_ms = 250;
 /**
- * The longest pause while no notification is due, in ms. It can be long, because messages are recorded `delayMs` before
- * they are due.
+ * The longest pause while no notification is due, in ms. A long pause misses nothing, because each message is recorded
+ * `delayMs` before its notification is due.
  */
 const idle_interval_ms_max = 4_000;
 
@@ -66,10 +66,7 @@ function jobsOf(rows: readonly Addressee[]): Job[] {
 const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 
-/**
- * Returns whether a failure is temporary and has nothing to do with the subscription. The next message is then still
- * sent to this browser.
- */
+/** Returns whether a failure is temporary and has nothing to do with the subscription. The subscription then stays. */
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 

@@ -87,8 +87,8 @@ const isSpecial = (address: Address): boolean =>
 
 /**
  * Returns a function that tells whether the process may connect to an address. `allow` permits special ranges (CIDR).
- * `deny` forbids ranges and takes precedence. An IPv6 address that contains an IPv4 address is allowed only if both are
- * allowed. Malformed addresses and addresses with a zone are never allowed.
+ * `deny` forbids ranges and takes precedence. An IPv6 address that contains an IPv4 address is allowed only if both
+ * addresses are allowed. Malformed addresses and addresses with a zone are never allowed.
  */
 export function addressTest(
   allow: readonly string[],

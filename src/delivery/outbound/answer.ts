@@ -27,7 +27,7 @@ const unsent = { reason: 'closed', message: 'Given up before the request was sen
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #addressOf: () => string;
-  /** Called once, when no more data is expected. `complete` says whether the connection can be reused. */
+  /** Called once, when no more data is expected. `complete` is true if the connection can be reused. */
   onEnd: (complete: boolean) => void = () => {};
   readonly #time: Time;
   readonly #beganMs: number;
@@ -72,7 +72,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // If this method throws, undici discards the request unsent and can use the connection for the next request.
+    // If this method throws, undici does not send the request, and the next request can use the connection.
     if (!this.#maySend()) throw new UnsentError();
     this.#started = true;
   }

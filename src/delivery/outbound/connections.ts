@@ -8,7 +8,7 @@ import type { Answer } from './answer.js';
 import type { Dialled } from './dial.js';
 
 export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'body'> & {
-  /** The default is POST. */
+  /** The HTTP method. The default is POST. */
   readonly method?: 'GET';
 };
 
@@ -68,7 +68,10 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Checks the waiting requests again after a while, in case no connection becomes free. */
+  /**
+   * Tries again after a while to start the waiting requests, because a request that has waited for long may open
+   * another connection.
+   */
   #bePatient(): void {
     this.#patience ??= this.#options.time
       .after(limits.webhook_patience_ms, () => {
@@ -100,7 +103,7 @@ export class Connections {
       keepAliveTimeout: limits.webhook_connection_idle_ms,
       keepAliveMaxTimeout: limits.webhook_connection_idle_ms_max,
       maxHeaderSize: limits.webhook_answer_head_bytes_max,
-      // `Answer` applies one deadline to all phases of an attempt.
+      // Turns off undici's timeouts, because `Answer` has one deadline for all phases of an attempt.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -127,8 +130,8 @@ export class Connections {
   }
 
   /**
-   * Starts the first waiting request. Returns false if no request is waiting, or if the request would need a new
-   * connection but may not open one.
+   * Starts the first waiting request. Returns false if no request is waiting, or if the request needs a new connection
+   * and none may be opened.
    */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;

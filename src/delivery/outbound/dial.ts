@@ -19,7 +19,7 @@ export interface Dialled {
 
 /** The options of one connection attempt. `connectMs` limits all phases of the attempt together. */
 export interface Dial {
-  /** Connections with equal keys have the same host, port and trust, and may resume each other's sessions. */
+  /** Connections with equal keys have the same host, port and trust, and may resume the same TLS sessions. */
   readonly key: string;
   /** The cache of TLS sessions. Without a cache, every handshake is a full handshake. */
   readonly sessions?: TlsSessions | undefined;
@@ -81,7 +81,7 @@ function begin(
     host: address,
     port,
     secureContext,
-    // Sets this option explicitly, because an environment variable could change the default.
+    // Sets `rejectUnauthorized` explicitly, because an environment variable could change its default.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: (_, certificate) => {
@@ -92,7 +92,7 @@ function begin(
     servername: isIP(host) === 0 ? host : '',
     ...(session && { session }),
   });
-  // Node emits this event only after it has verified the certificate.
+  // Node emits the event `session` only after it has verified the certificate.
   socket.on('session', (made: Buffer) => {
     if (endMs !== undefined) sessions?.keep(key, made, endMs);
   });

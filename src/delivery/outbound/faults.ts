@@ -24,7 +24,10 @@ export type FaultReason =
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;
-  /** For `reserved`, the forbidden address. For `port`, the port. For `unresolved`, the resolver's reason. */
+  /**
+   * Depends on the reason: the forbidden address for `reserved`, the port for `port`, and the resolver's reason for
+   * `unresolved`.
+   */
   readonly detail: string | undefined;
 
   constructor(reason: FaultReason, message: string, more: { detail?: string; cause?: unknown } = {}) {

@@ -3,7 +3,10 @@ import * as crypto from 'node:crypto';
 
 const blockBytes = 64;
 const digestBytes = 32;
-/** For longer texts, `createHmac` is used instead, because it does not copy the text. */
+/**
+ * The maximum length of a text that is copied before it is hashed. A longer text is passed to `createHmac`, which does
+ * not copy it.
+ */
 const copiedBytesMax = 4_096;
 
 /** `crypto.hash` exists since Node 20.12. Null in older versions. */
@@ -14,7 +17,10 @@ const hash: typeof crypto.hash | null = crypto.hash ?? null;
 const innerText = Buffer.alloc(blockBytes + copiedBytesMax);
 const outerText = Buffer.alloc(blockBytes + digestBytes);
 
-/** Returns the key, which has at most one block, filled up to one block with zeros and XORed with the byte `pad`. */
+/**
+ * Extends the key with zeros to one block, and combines each byte of the block with `pad` by XOR. The key must not be
+ * longer than one block.
+ */
 function padded(key: Buffer, pad: number): Buffer {
   const block = Buffer.alloc(blockBytes, pad);
   for (const [index, byte] of key.entries()) block[index] = byte ^ pad;

@@ -1,4 +1,4 @@
-/** Lets the rest of the program check the addresses of receivers without sending them anything. */
+/** Lets the rest of the program check the addresses of a receiver. Sends nothing to the receiver. */
 import { systemTime } from '../../time.js';
 import { makeGuard } from './guard.js';
 import { makeResolver } from './resolver.js';

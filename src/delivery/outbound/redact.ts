@@ -7,8 +7,8 @@ import { deliveryLimits as limits } from '../limits.js';
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
 /**
- * Copies the first bytes of an answer: as many as `shownAnswer` needs to show `bytesMax` bytes. The whole answer may
- * have 64 KiB.
+ * Copies only as many bytes from the beginning of an answer as `shownAnswer` needs to show `bytesMax` bytes. The whole
+ * answer may have 64 KiB.
  */
 export const beginningOf = (body: Buffer, bytesMax: number = ruleLimits.delivery_answer_kept_bytes): Buffer =>
   Buffer.from(body.subarray(0, bytesMax + secretLengthMax));
@@ -34,7 +34,7 @@ function secretParts(secrets: readonly string[]): string[] {
 
 /**
  * Returns the first `bytesMax` bytes of an answer as text, given the result of `beginningOf`. Replaces each token and
- * secret with as many stars as it has characters. No text from beyond the limit can therefore move into the result.
+ * secret with as many stars as it has characters, so that no later text moves into the first `bytesMax` bytes.
  */
 export function shownAnswer(
   beginning: Buffer,

@@ -51,7 +51,7 @@ export function makeResolver({
 
   return {
     /**
-     * Returns all IPv4 addresses of a name, followed by all IPv6 addresses. There is at least one address. Throws a
+     * Returns all IPv4 addresses of a name, followed by all IPv6 addresses. The result is never empty. Throws a
      * DeliveryFault `unresolved`.
      */
     resolve(name: string): Promise<readonly string[]> {

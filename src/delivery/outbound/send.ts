@@ -14,7 +14,9 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** The receiver of a bot's updates, built once per webhook. Receivers with the same `key` share connections. */
+/**
+ * Where to send a bot's updates. The object is built once per webhook. Receivers with the same `key` share connections.
+ */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -60,7 +62,7 @@ interface Kept {
 export class Sender {
   readonly #options: Required<SenderOptions>;
   readonly #kept = new Map<string, Kept>();
-  /** The requests in flight that each signal aborts. */
+  /** The requests in flight, keyed by the signal that aborts them. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
   readonly #busy: () => boolean;
   readonly #sweep: Timer;

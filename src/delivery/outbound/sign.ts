@@ -11,7 +11,7 @@ export interface SigningKeys {
 }
 
 export interface SignerOptions {
-  /** Replaces the word `Service` in header names. */
+  /** The word that replaces `Service` in the names of headers such as `X-Service-Signature`. */
   readonly service: string;
   /**
    * The installation's Ed25519 key. If present, it also signs each delivery, and receivers verify this signature with
@@ -58,7 +58,7 @@ export function makeSigner(
       const signed = Buffer.concat([Buffer.from(first), body]);
       signatures += ` v1a,${signWith(null, signed, signingKey).toString('base64')}`;
     }
-    // Adds the headers with computed names one by one, because a literal with computed names takes 2 µs.
+    // Adds the headers with computed names one by one, because an object literal with computed names takes 2 µs.
     const headers: Record<string, string> = {
       'Content-Type': 'application/json',
       'webhook-id': id,

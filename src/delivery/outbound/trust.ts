@@ -49,8 +49,8 @@ function trustInPublic(): Trust {
 }
 
 /**
- * Also accepts an IP address as the common name of an uploaded certificate, as in the certificates that Telegram's
- * guide to self-signed certificates produces. Node compares common names only with host names.
+ * Checks the host of an uploaded certificate. Accepts an IP address in the common name, because Telegram's guide to
+ * self-signed certificates produces such certificates. Node compares common names only with host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
   const wrong = checkServerIdentity(host, certificate);
