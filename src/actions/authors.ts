@@ -9,10 +9,10 @@ import { viewStranger } from '../view/users.js';
 import { viewAvatar } from './pictures.js';
 
 /**
- * Returns the field `authors` for a page of messages. Returns no field if the chat is not a group, because the chat
- * itself then tells who the authors are. Leaves out people who have left the group, because the members need not know
- * their new names. Reads two records for each author except the reader, so the caller must limit the number of
- * messages. The reader must be in the group.
+ * Returns the field `authors` for a page of messages in a group. Returns no field for other chats, which show who wrote
+ * each message without this field. Leaves out people who have left the group, because the members need not know their
+ * new names. Reads two records per author, but none for the reader, so the caller must limit the number of messages.
+ * The reader must be in the group.
  */
 export async function viewAuthors(
   { user, store, files }: Pick<EndpointContext<User>, 'user' | 'store' | 'files'>,

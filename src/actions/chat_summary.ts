@@ -24,7 +24,8 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // First cuts the text by UTF-16 code units, because this is fast. A character has at most two code units.
+  // First cuts the text by UTF-16 code units, because splitting a long text into characters is slow. As a character has
+  // at most two code units, enough characters remain.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
@@ -88,8 +89,8 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns why the person cannot write in a chat of two people: `blocked` if this person blocked the other one,
- * otherwise `closed`. Returns no field for all other chats.
+ * Returns why the person cannot write in a chat of two people. The field is `blocked` if this person blocked the other
+ * person, and `closed` otherwise. Returns no field for any other chat.
  */
 async function closedState(store: Store, { kind, profile }: ChatState, user: User) {
   const other = kind === 'closed' ? otherPerson(profile, user.id) : null;

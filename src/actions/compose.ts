@@ -113,7 +113,7 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** Null while the chat is unknown, for instance for an edited post. */
+  /** The chat for which the content is written. Null while the chat is unknown, for instance for an inline result. */
   readonly chat: ChatRef | null;
 }
 

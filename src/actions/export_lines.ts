@@ -24,7 +24,7 @@ import { viewStickerSet } from './sticker_sets.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** This line is written to keep the connection open while a long search finds few results. */
+/** The line that keeps the connection open while a long search finds few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {

@@ -111,7 +111,7 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // A message record in a direct chat does not contain the bot's profile.
+  // In a direct chat, takes the bot's profile from `bot`, because message records there do not contain the profile.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }

@@ -15,8 +15,8 @@ const inlineMessageId = text.describe(
 );
 
 /**
- * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The writer that
- * `edit` gets has no chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
+ * Defines how an edit method handles calls with `inline_message_id`. `edit` builds the new content. The `Writer` passed
+ * to `edit` has no chat, because the bot must not learn which chat contains the message. `coalesces` says whether the
  * edit may be stored later if the message was just edited. Errors: `inline_message_invalid`, and those of edits.
  */
 export const editsInline = <S extends z.ZodRawShape>(

@@ -133,7 +133,7 @@ function objectIn(given: Readonly<Record<string, unknown>>, kind: 'location' | '
   return { object: place.live_period ? liveLocationOf(place, 0) : locationOf(place) };
 }
 
-/** Builds the content that the result sends instead of itself (`input_message_content`). */
+/** Builds the content of the field `input_message_content`, which is sent instead of the result itself. */
 function messageContent(
   { store }: MethodContext,
   writer: Writer,

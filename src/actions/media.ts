@@ -120,8 +120,9 @@ export async function takeAll(
 }
 
 /**
- * Runs `use`, which calls its `take` only if no earlier attempt of the same call has created the message. If the
- * message is refused, removes the stored files. After any other error, keeps the files, because the message may exist.
+ * Runs `use` with a function that takes the files. `use` calls this function only if no earlier attempt of the same
+ * call has created the message. If the message is refused, removes the stored files. After any other error, keeps the
+ * files, because the message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

@@ -72,7 +72,7 @@ type Queue = OperatorBot['queues'][number];
 /** Rounds to six decimals, so that one attempt per hour is not shown as zero. */
 const rateOf = (count: number, seconds: number) => Math.round((count / seconds) * 1e6) / 1e6;
 
-/** Returns those settings of a queue that `getWebhookInfo` also returns. Of the URL, shows only the host. */
+/** Returns those settings of a queue that `getWebhookInfo` also returns. Shows only the host of the webhook's URL. */
 function settingsOf(webhook: Webhook | Route | null): Partial<Queue> {
   if (webhook === null) return {};
   return {

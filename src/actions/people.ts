@@ -6,7 +6,7 @@ import type { Store } from '../store/store.js';
 
 export interface NamedPerson {
   readonly person: User;
-  /** The chat of the two people, or null if it was never opened. */
+  /** The chat of the two people, or null if the chat was never opened. */
   readonly chat: ChatRef | null;
   /** True if the two people share no chat at all. */
   readonly isStranger: boolean;
@@ -14,7 +14,7 @@ export interface NamedPerson {
 
 /**
  * Returns a person other than the caller. A username finds any person. An id finds only people who share a chat with
- * the caller or whom the caller blocked, so that callers cannot find out by trying ids who exists. Errors:
+ * the caller or whom the caller blocked. Otherwise callers could try ids to find out which accounts exist. Errors:
  * `user_not_found`, `too_many_requests`.
  */
 export async function namedPerson(store: Store, user: User, name: string): Promise<NamedPerson> {

@@ -49,7 +49,7 @@ export const viewAvatar = (files: Files, { avatar }: Pick<User, 'avatar'>) =>
 export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
-  // Ignores the error, because the sweep of unused files removes these records later.
+  // Ignores the error, because the sweep of unused files removes the records of these files later.
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
@@ -83,7 +83,8 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(owner, kind, bytes));
-  // If this call fails, the new files stay. The sweep of unused files removes them later unless a record uses them.
+  // If setting the new picture fails, the new files stay. The sweep of unused files removes them later unless a record
+  // uses them.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);
@@ -114,7 +115,8 @@ export async function putAvatar(
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   await store.profiles.takeChange(user);
   const stored = await writeFiles(store, files, await files.pictures.make(user, 'avatar', bytes));
-  // If this call fails, the new files stay. The sweep of unused files removes them later unless a record uses them.
+  // If setting the new avatar fails, the new files stay. The sweep of unused files removes them later unless a record
+  // uses them.
   const { present, former } = await store.profiles.setAvatar(user, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);

@@ -30,7 +30,7 @@ function parsed({ text, mode, entities }: FormattedInput, max: number) {
 }
 
 /**
- * Returns the question. Its formatting is dropped, because the Bot API allows only custom emoji there. Errors:
+ * Returns the question. Its formatting is dropped, because the Bot API allows only custom emoji in a question. Errors:
  * `poll_text_empty`, `poll_question_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function pollQuestion(given: FormattedInput): string {

@@ -24,8 +24,8 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // If the post is deleted or cannot be read, sends nothing and keeps `shown` as it is, so that the next change
-    // causes another read.
+    // If the post cannot be read, for example because it was deleted, sends nothing. `shown` then stays unchanged, so
+    // that the next change causes another read.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;

@@ -82,7 +82,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   for (const name of sameFields) if (view[name] !== undefined) shown[name] = view[name];
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
-  // Nests the poll, because a poll has its own field `type`.
+  // Puts a poll into `media.poll`, because the poll's own field `type` would collide with `media.type`.
   if (type === 'poll') shown.media = { type, poll: view.poll };
   else if (type !== 'text') shown.media = { ...([view[type]].flat()[0] as object), type };
   shown.reactions = viewReactions(state, viewer);

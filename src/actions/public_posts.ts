@@ -14,8 +14,8 @@ const pictureOf = ({ type, url, spoiler }: Media): string | undefined =>
   type === 'photo' && !spoiler ? url : undefined;
 
 /**
- * Returns a post of a public channel without its author. Error: `post_not_found`, also for a private channel. A
- * protected post is refused too, because a preview card is a copy.
+ * Returns a post of a public channel without its author. Error: `post_not_found`, also for a post of a private channel
+ * and for a protected post. A preview card would be a copy, and a protected post must not be copied.
  */
 export async function publicPost(store: Store, name: string) {
   const state = await store.posts.findPublic(postOf(store, name));

@@ -99,7 +99,7 @@ async function send(store: Store, post: ClaimedPost, author: User | null): Promi
 }
 
 /**
- * After these errors the post stays scheduled. When the claim on the post ends, a process tries to publish the post
+ * The errors after which a post stays scheduled. When the claim on the post ends, a process tries to publish the post
  * again.
  */
 const passing: ReadonlySet<ErrorName> = new Set<ErrorName>(['unavailable', 'too_many_requests', 'internal']);
@@ -108,8 +108,9 @@ export const isFinal = (error: unknown): error is ApiError =>
   error instanceof ApiError && !passing.has(error.kind);
 
 /**
- * Publishes a claimed post and removes it from the scheduled posts. If a process dies in between, the next attempt finds
- * the sent message by its request id. Errors: those of `send`, `publication_unknown` if the request id may be forgotten.
+ * Publishes a claimed post and removes it from the scheduled posts. If a process dies in between, the next attempt
+ * finds the sent message by its request id. Errors: those of `send`, and `publication_unknown` if the post may have
+ * been sent so long ago that its request id is no longer stored.
  */
 export async function publishClaimed(store: Store, post: ClaimedPost): Promise<StoredMessage> {
   if (post.isUnknown) fail('publication_unknown');

@@ -114,7 +114,7 @@ export function onlyKind<K extends string>(
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 
-/** The errors of files and captions, whoever sends them. */
+/** The errors of files and captions that bots or people send. */
 export const fileErrors = [
   'sending_not_permitted',
   'caption_too_long',

@@ -47,8 +47,8 @@ export async function asSeenBy(
 }
 
 /**
- * Returns messages that this person sent to a chat, as this person sees them. A message that one of them replies to may
- * contain a token of the person's bots.
+ * Returns messages that this person sent to a chat, as this person sees them. Also fills token placeholders, because a
+ * sent message may be a reply to a message that shows the token of one of the person's bots.
  */
 export async function viewAllOwn(
   store: Store,

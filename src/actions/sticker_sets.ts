@@ -92,7 +92,7 @@ export const stickerOfSetErrors = [
   'sticker_set_not_modified',
 ] as const satisfies readonly ErrorName[];
 
-/** Error: `sticker_user_not_found` for bots, and for people whom the bot does not know. */
+/** Checks that `user` is a person whom the bot knows, and not a bot. Error: `sticker_user_not_found`. */
 export async function checkStickerUser(store: Store, bot: Bot, user: number): Promise<void> {
   const profile = user > 0 ? await outsider(store, bot.id, null, user) : null;
   if (profile === null || profile.bot === 1) fail('sticker_user_not_found');

@@ -44,7 +44,7 @@ export function outcomeFilter(status: string | undefined) {
   };
 }
 
-/** Returns the route with this name, or undefined without a name. Error: `route_not_found`. */
+/** Returns the route with this name, or undefined if no name is given. Error: `route_not_found`. */
 export async function routeNamed(store: Store, bot: number, name?: string): Promise<Route | undefined> {
   if (name === undefined) return undefined;
   const found = (await store.webhooks.routes(bot)).find((route) => route.name === name);

@@ -15,7 +15,8 @@ interface Kind<S> {
    */
   view(stored: S, forPeople: boolean, time: Time, bot?: number): Readonly<Record<string, unknown>>;
   /**
-   * The emoji that stands for this kind of content in notifications. A text would have to be in the reader's language.
+   * The emoji that stands for this kind of content in notifications. It replaces a text, which would have to be in the
+   * reader's language.
    */
   readonly sign: string;
 }

@@ -16,7 +16,10 @@ const entityFields = z
     language: z.string().optional(),
     custom_emoji_id: z.string().optional(),
   })
-  .meta({ id: 'PollEntity', description: 'A formatted range of an explanation. Never a `text_mention`.' });
+  .meta({
+    id: 'PollEntity',
+    description: 'A formatted range of the explanation of a quiz. Its type is never `text_mention`.',
+  });
 
 const optionFields = z
   .strictObject({

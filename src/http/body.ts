@@ -38,9 +38,9 @@ export class BodyRoom {
   }
 
   /**
-   * Reserves bytes for a body. Returns false if not enough bytes are left. `share` is the limit for this kind of body.
-   * Without `address`, only the total is counted. This is the case for a small body that arrives in one piece from an
-   * authenticated caller, because counting it by address would cost more than the body.
+   * Reserves bytes for a body. Returns false if too few bytes are left. `share` is the limit for bodies of this kind.
+   * `address` is absent for a small body that an authenticated caller sends in one piece. Such a body counts only
+   * towards the total, because counting by address would take longer than handling the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {
@@ -70,8 +70,8 @@ export class BodyRoom {
   }
 
   /**
-   * Moves reserved bytes out of the limit for callers without a valid token, because the caller's token has proved
-   * valid.
+   * Stops counting a body against the limits for callers without a valid token. Call this when the caller's token has
+   * proved valid.
    */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
@@ -152,8 +152,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request has ended, for whatever reason. `isRead` means that
-   * nobody uses the body any more.
+   * Releases the reserved bytes. Must be called when the request has ended, for whatever reason. `isRead` says that
+   * nobody uses the body any more, so that its memory can be reused.
    */
   release(isRead = true): void {
     this.parts = [];
@@ -163,7 +163,7 @@ export class BodyBuffer {
     this.heldBytes = 0;
   }
 
-  /** Valid until `release`. */
+  /** Returns the whole body, which is valid until `release`. */
   take(): Buffer {
     if (this.whole !== undefined) return this.whole.subarray(0, this.receivedBytes);
     const { parts } = this;

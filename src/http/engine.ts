@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { httpLimits as limits } from './limits.js';
 
-/** Text for the engine. It encodes strings as UTF-8 and writes bytes unchanged. */
+/** Text for the engine, which encodes strings as UTF-8 and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
 /** One reply. Its methods throw after the reply has ended or `onAborted` was called. */
@@ -21,14 +21,14 @@ export interface EngineResponse {
   end(body?: EngineText, closeConnection?: boolean): EngineResponse;
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): EngineResponse;
   /**
-   * Writes as many bytes as the kernel accepts now. Returns two flags: whether it accepted all of `rest`, and whether
-   * the reply is complete.
+   * Writes as many bytes as the kernel accepts now. Returns two flags: whether the kernel accepted all of `rest`, and
+   * whether the reply is complete.
    */
   tryEnd(rest: EngineText, totalBytes: number): [boolean, boolean];
   getWriteOffset(): number;
   /**
-   * Sets the listener that is called when the kernel accepts more. The listener returns whether its write succeeded,
-   * and true if it writes nothing.
+   * Sets the listener that is called when the kernel accepts more bytes. The listener must return false if a write of
+   * its own failed, and otherwise true.
    */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
@@ -101,7 +101,7 @@ export interface Engine {
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
-  /** The `listen` option with which listening fails if another process listens on the port. */
+  /** An option of `listen`. With this option, `listen` fails if another process listens on the port. */
   readonly exclusivePort: number;
 }
 
@@ -145,7 +145,7 @@ function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' |
       if (name !== undefined && version !== undefined) return { name, version };
     }
   } catch {
-    // The server can start without knowing the package's name and version.
+    // Ignores the error, because the name and the version are only informative.
   }
   return { name: alias, version: 'unknown' };
 }

@@ -26,7 +26,7 @@ export class ReplyStream implements EventStream {
   private countedBytes = 0;
   private open = true;
   private abandoned = false;
-  /** Set while the stream ends. Disconnects a client that does not accept the buffered text in time. */
+  /** The timer of an ending stream. It disconnects a client that does not accept the buffered text in time. */
   private ending: Timer | undefined;
 
   /** `ended` is called once, after `close` has ended the reply. */
@@ -124,7 +124,10 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /** Writes a filler, because the engine flushes its buffer only during a write while a listener is set. */
+  /**
+   * Writes a filler (text that clients ignore) and then the queued text. The filler is needed because the engine
+   * flushes its buffer only during a write, and only while a listener is set.
+   */
   private resume(): boolean {
     if ((!this.open && this.ending === undefined) || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {

@@ -115,7 +115,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** The client's address, or '' if nothing needs it before the reply. */
+  /** The client's address. It is '' if this property is read for the first time after the request has ended. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';
@@ -138,8 +138,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Replies with a stream of known length. Impossible if the length of the request body was not declared. The
-   * connection must then end with the reply, and the engine cannot do so after a stream.
+   * Replies with a stream of known length. Refuses the call if the request body was chunked: the connection must end
+   * after such a request, and the engine cannot end a connection after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -215,8 +215,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Decides from the request head whether to accept the body. Returns false if it was refused. Until the decision, the
-   * caller counts as one without a valid token.
+   * Decides from the request head whether to accept the body. Returns false if the body was refused. Until the
+   * decision, the body counts against the limits for callers without a valid token.
    */
   private admit(incoming: BodyBuffer): boolean {
     try {
@@ -227,8 +227,8 @@ export class Exchange extends Head implements ApiRequest {
       }
       this.admitting = true;
       // Pauses the body until the token has been looked up. Otherwise a fast client could use up the memory for bodies
-      // of callers without a valid token. A body that arrived with its head is not paused, because the engine gives a
-      // resumed connection ten seconds, and only the end of the body removes this limit.
+      // of callers without a valid token. Does not pause once the whole body has arrived: resuming starts a timeout of
+      // ten seconds in the engine, which only the end of a body cancels.
       this.context.time.soon(() => {
         if (this.stage !== 'owed' || !this.admitting || this.complete) return;
         this.paused = true;
@@ -239,7 +239,8 @@ export class Exchange extends Head implements ApiRequest {
         (error: unknown) => {
           this.admitting = false;
           this.resume();
-          // The body may have become too large before the lookup ended. The request was then already refused.
+          // Ignores an error of the lookup if the request was already refused, because its body became too large
+          // meanwhile.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
       );
@@ -251,8 +252,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Returns whether the body's memory can be reused after the call. It can for large parameters, but not for uploads
-   * and pictures, because their handlers may still use the body.
+   * Returns whether the body's memory can be reused after the call. Only the memory of large parameters can be reused.
+   * Uploads and pictures keep their memory, because their handlers may still use the body.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;
@@ -283,7 +284,8 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Skips the rest of a chunked body if it ends soon. The rest of a body of declared length is skipped too.
+      // If a chunked body is too large, skips the rest of it and refuses the call when the body ends. Refuses a far
+      // larger body immediately.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -330,7 +332,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // An error in the error reporter must not end the process.
+      // Ignores an error in the error reporter itself, because this error would otherwise end the process.
     }
   }
 
@@ -385,7 +387,7 @@ export class Exchange extends Head implements ApiRequest {
     };
   }
 
-  /** Sends the reply in the next turn of the event loop. All replies that end their connection do this. */
+  /** A reply that ends its connection is sent in the next turn of the event loop. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
     this.context.time.soon(() => {
@@ -419,7 +421,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // It is unknown how much the engine sent before it failed. The connection is closed.
+      // Closes the connection, because it is unknown how much of the reply the engine sent before it failed.
       this.report(error);
       response.close();
       this.abort();
@@ -446,8 +448,8 @@ export class Exchange extends Head implements ApiRequest {
 
   /**
    * Sends a large reply after a chunked body. The engine must end the connection together with this reply. It therefore
-   * buffers the whole reply and does not report when the client has read it. The reply's bytes count for a fixed time,
-   * and nothing can drop the reply. If it exceeds a limit, closes the connection instead.
+   * buffers the whole reply and does not report when the client has read it. The bytes of this reply count for a fixed
+   * time, and the reply cannot be dropped. If the bytes exceed a limit, closes the connection instead.
    */
   private sendLast(body: Buffer): void {
     const { caller, context, response } = this;
@@ -488,7 +490,7 @@ export class Exchange extends Head implements ApiRequest {
   private leave(): void {
     const { context } = this;
     this.releaseReply?.();
-    // After an abort, the handler may still use the body.
+    // After an abort, the handler may still be running and use the body, so its memory is not reused.
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;

@@ -16,9 +16,12 @@ export interface AccessListener {
 
 /** Counts finished requests. `call` is the name of a method, or the path of an endpoint or page. */
 export interface RequestListener {
-  /** Returns how many requests the next measured time stands for. 0 means that it is not measured. */
+  /**
+   * Returns the weight of the next request. Only a sample of all requests is measured. The weight is the number of
+   * requests that a measured request represents, or 0 if the request is not measured.
+   */
   weight(): number;
-  /** `ms` is valid only if `weight` is above 0. */
+  /** Called when a request has ended. `ms` is its duration, which is valid only if `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;
 }
 
@@ -33,7 +36,7 @@ export interface ExchangeContext {
   readonly bodies: BodyRoom;
   readonly admit: Admit | undefined;
   readonly clientAddress: (request: ApiRequest) => string;
-  /** Returns the maximum size in bytes of a body that is larger than `usual` or of unknown length. */
+  /** Returns the maximum size in bytes of a body whose length exceeds `usual` or is unknown. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with handlers' unexpected errors. `request` is the request's id in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;

@@ -1,7 +1,9 @@
 /** Reads the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** The headers of a request. Absent text fields are ''. If a header is repeated, usually its last value counts. */
+/**
+ * The headers of a request. The text of an absent header is ''. For most repeated headers, only the last value is kept.
+ */
 export class Head {
   contentType = '';
   authorization = '';
@@ -146,12 +148,12 @@ export function asksToClose(connection: string): boolean {
 }
 
 /**
- * Returns whether the engine itself ends the connection after the reply. It recognises `Connection: close` by the
- * length of the header. Call this only if `asksToClose` is true.
+ * Returns whether the engine itself ends the connection after the reply. The engine recognises `Connection: close` by
+ * the length of the header. Call this function only if `asksToClose` is true.
  */
 export const engineCloses = (connection: string): boolean => connection.length === 'close'.length;
 
-/** Returns whether the body may contain files and be as large as an upload. */
+/** Returns whether the body may contain files. Such a body may be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
 }

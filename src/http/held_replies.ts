@@ -49,8 +49,8 @@ export class HeldReplies {
   }
 
   /**
-   * Counts a reply that nothing can drop. Returns a function that ends the count. Returns null and counts nothing if
-   * the reply exceeds the limit of its caller or of all callers.
+   * Counts a reply that cannot be dropped. Returns a function that removes the reply from the count. Returns null and
+   * counts nothing if the reply exceeds the limit of its caller or of all callers.
    */
   hold(caller: Caller, bytes: number): (() => void) | null {
     const ofCaller = this.#callers.get(caller)?.bytes ?? 0;

@@ -1,7 +1,7 @@
 /** The limits of requests: heads, bodies, connections and shutdown. */
 export const httpLimits = {
   upload_bytes_max: 50 * 1024 * 1024,
-  /** The bounds of the memory for all request bodies. Within them, it is a quarter of a front's memory. */
+  /** The memory for all request bodies is a quarter of a front's memory, within these bounds. */
   bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
   /**

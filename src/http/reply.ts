@@ -26,9 +26,9 @@ export function peerAddress(response: EngineResponse): string {
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Writes Content-Length itself, because the older engine gets it wrong: with a length
- * above 0, it waits forever for a body, and with `undefined`, it reports 2^63. A reply that closes the connection has
- * no Content-Length.
+ * Ends a reply without a body. Writes Content-Length itself, because the older engine handles the length wrongly: the
+ * engine waits forever for a body if the length is above 0, and reports 2^63 if the length is `undefined`. A reply that
+ * closes the connection has no Content-Length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
@@ -61,8 +61,8 @@ export function writeHead(
 }
 
 /**
- * Ends a 304 or a reply to HEAD. Its Content-Length is the length of the omitted body, which `endHead` cannot write.
- * Both engines close the connection if the request asked for it.
+ * Ends a reply with status 304 or a reply to HEAD. For HEAD, Content-Length is the length of the omitted body.
+ * `endHead` cannot write this length. Both engines close the connection if the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);
@@ -76,7 +76,10 @@ export const eventForm: StreamForm = {
   filler: ':\n\n',
 };
 
-/** Writes the head of a stream, followed by a filler, because the engine sends the head only with a write. */
+/**
+ * Writes the head of a stream. Adds a filler (a comment that clients ignore), because the engine sends the head only
+ * together with some body.
+ */
 export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
   response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);

@@ -19,10 +19,10 @@ export interface ListenOptions {
   readonly shared: boolean;
   readonly handler: RequestHandler;
   readonly admit?: Admit;
-  /** Returns the client address whose limit a request body counts against. By default the address of the connection. */
+  /** Returns the client address for the limit on request bodies. By default the address of the connection. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
   readonly bodiesBytesMax?: number;
-  /** The maximum size of a body that is larger than usual or of unknown length. By default the usual maximum. */
+  /** Returns the maximum size of a body whose length exceeds `usual` or is unknown. By default, returns `usual`. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
   readonly signed?: SignedBodies | undefined;
   /**
@@ -54,8 +54,8 @@ export interface HttpServer {
    */
   drain(msMax: number): Promise<number>;
   /**
-   * Drains for up to `ruleLimits.shutdown_ms_max`. Then still answers on open connections until no request arrives for
-   * a moment, and closes all connections.
+   * Drains for up to `ruleLimits.shutdown_ms_max`. Afterwards, answers requests on open connections until none arrives
+   * for a moment, and then closes all connections.
    */
   close(): Promise<void>;
 }
@@ -66,15 +66,16 @@ function refuseVerb(request: ApiRequest): void {
 }
 
 /**
- * Adds the routes. After an unknown verb, the connection must end, because the next bytes could be parsed as a request.
- * The older engine closes it by itself. With the current engine, our reply closes it.
+ * Adds the routes. After a request with an unknown method, the connection must end, because the body of the request
+ * could be parsed as another request. The older engine closes such a connection itself. With the current engine, our
+ * reply closes it.
  */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Only pages depend on the Accept headers.
+  // Reads the `Accept` headers only for pages, because no other answer depends on them.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -166,7 +167,7 @@ class Server implements HttpServer {
     const { time } = this.context;
     this.context.closing = true;
     if (this.socket) {
-      // The kernel resets connections that were not accepted yet. Lets the event loop accept them first.
+      // Lets the event loop accept the waiting connections first, because closing the socket would reset them.
       await new Promise<void>((resolve) => time.soon(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -195,8 +196,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * Ends each open connection with its next answer. If the server closed a connection just when a request arrives, the
-   * kernel would reset the connection.
+   * Keeps answering on open connections, and ends each one with its next answer. If the server closed a connection at
+   * the moment when a request arrives, the client would get a reset instead of an answer.
    */
   private async linger(): Promise<void> {
     const { time } = this.context;

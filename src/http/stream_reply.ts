@@ -7,9 +7,12 @@ export interface StreamOwner {
   /** Writes status and headers. Called once, inside `cork`, right before the first byte. */
   readonly head: () => void;
   readonly done: () => void;
-  /** Called when the stream failed before its first byte. An error can still be answered. */
+  /** Called when the stream failed before its first byte, so that the owner can still send an error answer. */
   readonly failed: (error: unknown) => void;
-  /** Called when the stream failed or ended early after its first byte. The connection is closed then. */
+  /**
+   * Called when the stream failed or ended early after its first byte. The connection is then closed, because it is too
+   * late for an error answer.
+   */
   readonly broken: (error: unknown) => void;
 }
 
@@ -25,7 +28,7 @@ export class StreamReply {
   private readonly owner: StreamOwner;
   private begun = false;
   private over = false;
-  /** The bytes that the kernel has not accepted yet, and the offset of the first of them in the reply. */
+  /** The bytes that the kernel has not accepted yet, and the position in the reply at which these bytes begin. */
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
@@ -81,7 +84,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Runs outside the engine's callback, so that the engine buffers this chunk like any other (`cork`).
+      // Continues outside the engine's callback, so that the next chunk is sent inside `cork` like all other chunks.
       this.time.soon(() => this.pump());
     }
     return taken;
@@ -103,7 +106,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // It is too late for an error answer. The connection is closed.
+    // Closes the connection, because it is too late for an error answer.
     this.owner.broken(error);
     this.response.close();
   }

@@ -40,8 +40,8 @@ export function personOf(claims: JWTPayload, subject: string): NewUser {
 }
 
 /**
- * Creates the provider. A token of the provider is verified once. As with Petrel's own tokens, the result is then
- * cached, but never beyond the token's expiry.
+ * Creates the provider. A token of the provider is verified once. The result is then cached like that of Petrel's own
+ * tokens, but never longer than the token is valid.
  */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet(options);

@@ -21,7 +21,9 @@ export interface TokenAnswer {
   readonly accessToken: string;
 }
 
-/** Thrown when the browser sends a query that is not an answer from this provider. Anyone can send any query. */
+/**
+ * Thrown when the query that the browser brings back is not an answer from this provider. Such a query may be forged.
+ */
 export class AnswerError extends Error {}
 
 /** Statuses of answers that cannot have a body. */
@@ -81,14 +83,15 @@ export function createProviderClient(options: ProviderClientOptions) {
   };
   const sending: Sending = {
     [oauth.customFetch]: createBoundedFetch(time),
-    // The settings allow HTTP only for a provider on this machine.
+    // Allows HTTP for this issuer. The settings permit an HTTP issuer only on this machine.
     [oauth.allowInsecureRequests]: issuer.startsWith('http:'),
   };
   const metadata = createMetadata(issuer, sending, time);
 
   function authentication({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) {
     if (clientSecret === undefined) return oauth.None();
-    // A provider that lists no methods accepts the `Authorization` header (OpenID Connect Discovery §3).
+    // Uses the `Authorization` header if the provider lists this method or lists no methods, because this method is the
+    // default (OpenID Connect Discovery §3).
     const takesHeader = methods === undefined || methods.includes('client_secret_basic');
     return takesHeader ? oauth.ClientSecretBasic(clientSecret) : oauth.ClientSecretPost(clientSecret);
   }
@@ -110,8 +113,8 @@ export function createProviderClient(options: ProviderClientOptions) {
   return {
     metadata,
     /**
-     * Redeems the code in `query`, with which the provider sent the browser back. Throws the library's errors, or an
-     * `AnswerError`.
+     * Redeems the code in `query`. The provider sent the browser back with this query. Throws the library's errors, or
+     * an `AnswerError`.
      */
     async redeem(
       answer: URLSearchParams,

@@ -28,8 +28,7 @@ export interface SignInOptions extends Omit<ProviderClientOptions, 'time'> {
   readonly secrets: Pick<Secrets, 'seal' | 'open'>;
   readonly time: Time;
   /**
-   * Called with the reason why a sign-in failed, which contains no codes and tokens. `ours` is true if an operator has
-   * to act.
+   * Called when a sign-in fails. The reason contains neither codes nor tokens. `ours` is true if an operator must act.
    */
   readonly onFailure: (reason: string, ours: boolean) => void;
 }
@@ -39,7 +38,7 @@ interface Flow {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** Unix time in ms. */
+  /** The time until which the sign-in must be finished, as Unix time in ms. */
   readonly until: number;
 }
 
@@ -54,12 +53,10 @@ const refusals = new Set([
   ...['interaction_required', 'account_selection_required'],
 ]);
 
-/** The library's codes for an ID token that does not belong to this sign-in. */
+/** The error codes of oauth4webapi for an ID token that does not belong to this sign-in. */
 const wrongToken = new Set<string>([oauth.JWT_CLAIM_COMPARISON, oauth.JWT_TIMESTAMP_CHECK]);
 
-/**
- * Returns whether the provider refused the sign-in. After any other error, there is no valid answer from the provider.
- */
+/** Returns whether the provider refused the sign-in. If not, the provider gave no valid answer. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError)
     return refusals.has(error.error);
@@ -108,7 +105,7 @@ function createFlows({ secrets, time }: Pick<SignInOptions, 'secrets' | 'time'>)
         const flow = JSON.parse(secrets.open(Buffer.from(record, 'base64url'), owner)) as Flow;
         if (time.now() < flow.until) return flow;
       } catch {
-        // The record was changed, or its key was removed.
+        // The record cannot be decrypted, because it was changed or its key was removed.
       }
       return fail('sign_in_expired');
     },
@@ -156,7 +153,8 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
     if (present !== null) return present;
     if (!createUsers) return fail('account_missing');
     const named = claims.name ?? claims.given_name ?? claims.preferred_username;
-    // Many providers do not put the name into the ID token, only into a separate answer.
+    // Requests the person's profile if the ID token contains no name, because many providers send the name only with
+    // the profile.
     const more = named === undefined ? await asking(() => client.userInfo(tokens.accessToken, subject)) : {};
     const takeBack = await count();
     const made = await store.identities.create(subject, personOf({ ...claims, ...more }, subject), true);
@@ -185,7 +183,7 @@ export function createSignIn(store: Store, options: SignInOptions): SignInProvid
       const flow = flows.open(record);
       if (answer.length > limits.sign_in_answer_length_max) fail('sign_in_refused');
       const params = new URLSearchParams(answer);
-      // The browser may have started another sign-in in a second window.
+      // A different `state` means that the browser has started another sign-in, for example in a second window.
       if (params.get('state') !== flow.state) fail('sign_in_expired');
       if (running >= limits.sign_ins_at_once) fail('too_many_requests', { retry_after: 1 });
       running++;

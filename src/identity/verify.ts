@@ -22,7 +22,9 @@ export interface VerifyOptions {
   readonly time?: Time;
 }
 
-/** Allows only asymmetric algorithms. With the others, anyone who knows the public keys could sign a token. */
+/**
+ * Allows only asymmetric algorithms. With a symmetric algorithm, anyone who knows the public keys could sign a token.
+ */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {
@@ -52,7 +54,7 @@ export function createVerifier(options: VerifyOptions) {
       if (subject === null) return null;
       return { subject, expiresAt: (payload.exp as number) * 1_000 + limits.jwt_leeway_ms, claims: payload };
     } catch (error) {
-      // jose throws a TypeError when a key does not match the algorithm.
+      // Refuses the token after a TypeError too, because jose throws one if a key does not match the algorithm.
       if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
       throw error;
     }

@@ -23,7 +23,7 @@ export const pages = {
 export type PageKey = keyof typeof pages;
 
 export type Press =
-  /** Shows page `number` of the list of bots. A choice opens the page `page` of the chosen bot. */
+  /** Shows page `number` of the list of bots. When the person chooses a bot, shows the page `page` of this bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
   | { readonly ask: 'page'; readonly page: PageKey; readonly bot: number }
   | { readonly ask: 'show_token'; readonly bot: number }
@@ -38,7 +38,9 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
-  /** Turns inline mode on or off, or asks for its placeholder. */
+  /**
+   * Turns inline mode on or off, turns the feedback about chosen results on or off, or asks for the placeholder text.
+   */
   | {
       readonly ask: 'inline';
       readonly bot: number;

@@ -3,7 +3,7 @@
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 
-/** The commands, in the order of the menu. `page` is the page of a bot that the command opens. */
+/** The commands, in the order of the menu. The value is the key of the bot page that the command opens, or null. */
 export const commands = {
   newbot: null,
   mybots: 'm',

@@ -53,7 +53,7 @@ export class Manager {
     return found ?? botProfile({ id: this.bot, name: '', username: '', names: {} });
   }
 
-  /** Performs the action that an update asks for. If it is refused, replies with the reason. */
+  /** Performs the action that an update asks for. If the action is refused, replies with the reason. */
   async #replyTo(turn: Turn, update: UpdateEntry, username: string): Promise<Reply> {
     try {
       if (update.press) return await onPress(turn, update.press.data);
@@ -76,7 +76,7 @@ export class Manager {
     await under('answer')
       .callbacks.answer(this.bot, update.id, answer)
       .catch((error: unknown) => {
-        // An expired press needs no answer.
+        // Ignores that the press has expired, because an expired press needs no answer.
         if (!(error instanceof ApiError) || error.kind !== 'query_too_old') throw error;
       });
   }
@@ -96,7 +96,7 @@ export class Manager {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Without this message, the person would get no answer while Postgres is unavailable.
+      // Tells the person to try later. Otherwise the person would get no answer while Postgres is unavailable.
       return this.#put(
         place,
         update,
@@ -109,7 +109,7 @@ export class Manager {
     await this.#put(place, update, reply);
   }
 
-  /** Handles one update. If it is handled again, no change is repeated. Rejects if the update must be retried. */
+  /** Handles one update. Handling the same update again repeats no change. Rejects if the update must be retried. */
   async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {
@@ -124,7 +124,8 @@ export class Manager {
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
     await this.#converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // Only reports a permanent error, so that it does not block the person's later messages.
+      // Reports a permanent error instead of throwing it. Otherwise this update would be retried and would block the
+      // person's later messages.
       if (!cannotBeSent(error)) this.#onError(error);
     });
   }

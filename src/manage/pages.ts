@@ -15,7 +15,7 @@ import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;
 const perRow = 2;
-/** How many usernames are shown. More would not fit into a message. */
+/** The maximum number of usernames in the list of people who may write to a bot. More would not fit into a message. */
 const writersListed = 50;
 
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
@@ -71,7 +71,7 @@ const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Scre
   keyboard: rowsOf(...rows),
 });
 
-/** Asks for a language. Those that already have a text are marked. */
+/** Asks for a language. Marks the languages that already have a text. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
   const set = await textsOf(store, bot, textPages[page]);
   const to = (language: Language | '', name: string) =>
@@ -167,7 +167,7 @@ async function writersPage(turn: Turn, bot: Bot): Promise<Screen> {
   };
 }
 
-/** Shows whether a bot's inline mode is on, and the buttons that change it. */
+/** Shows whether a bot's inline mode is on, and the buttons that change this mode. */
 export function inlinePage({ t }: Turn, bot: Bot): Screen {
   const to = (text: string, change: 'on' | 'off' | 'hint' | 'tell' | 'quiet') =>
     button(text, { ask: 'inline', bot: bot.id, change });

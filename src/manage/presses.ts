@@ -27,7 +27,7 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // The person has opened a list or another page, which ends the bot's open question.
+  // A press that opens a list or another page ends the bot's open question.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -59,8 +59,8 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
 }
 
 /**
- * Shows the bot's token in a message. The stored message does not contain it. The operation checks the owner and writes
- * to the audit log.
+ * Shows the bot's token in a message. The token is not part of the stored message. The operation checks the owner and
+ * writes to the audit log.
  */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
@@ -135,8 +135,8 @@ async function setInline(turn: Turn, { bot: id, change }: Extract<Press, { ask: 
 
 /**
  * Transfers a bot, or offers the transfer. The button contains the recipient's id, because the username may move to
- * another person. Only the operation checks the owner. A check here would fail if a successful press were handled
- * again, because the owner has then changed.
+ * another person. Only the operation checks that the person owns the bot. A check in this function would fail when a
+ * successful press is handled again, because the bot then has a new owner.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
@@ -147,7 +147,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
-/** Only the operation checks whether the bot is still offered to this person. */
+/** Does not check whether the bot is still offered to this person, because the operation checks it. */
 async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
   const { user, store, under } = turn;
   const values = { username: (await store.bots.find(id))?.username ?? String(id) };
@@ -158,7 +158,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // If the bot no longer exists, an earlier attempt to handle this press has deleted it. Its id is shown instead.
+  // An earlier attempt to handle this press may already have deleted the bot. The reply then shows the bot's id.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -10,7 +10,7 @@ export type Talk =
   | { readonly at: 'nothing' }
   | { readonly at: 'new_name' }
   | { readonly at: 'new_username'; readonly name: string }
-  /** `language` is '' for the default. */
+  /** `language` is '' for the default language. */
   | { readonly at: 'text'; readonly bot: number; readonly what: TextKind; readonly language: Language | '' }
   | { readonly at: 'writers' | 'placeholder'; readonly bot: number }
   | { readonly at: 'transfer'; readonly bot: number };

@@ -1,7 +1,7 @@
 /**
  * Handles one update of the management bot: finds the sender, makes changes and replies. Each change gets a request id
  * made from the update and the step's name. If the update is handled again, its changes and messages are thus not
- * repeated (law 4).
+ * repeated (law 4 of the architecture).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -18,8 +18,8 @@ export interface Screen extends Said {
 
 export interface Reply {
   /**
-   * The content of the reply. It replaces the message whose button was pressed. Without a press, it is sent as a new
-   * message.
+   * The text and buttons of the reply. They replace the message whose button was pressed. If no button was pressed,
+   * they are sent as a new message.
    */
   readonly screen?: Screen | undefined;
   readonly also?: Screen | undefined;
@@ -33,7 +33,7 @@ export interface Turn {
   /** The current Unix time in seconds, according to the clock of Redis or of this node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store for reads. Changes use `under` instead. */
+  /** The store for reads. For a change, use the store that `under` returns. */
   readonly store: Store;
   /** Returns the store for one change. The same step of the same update always gets the same request id. */
   under(step: string): Store;
@@ -58,8 +58,8 @@ export async function say({ bot, chat, t, under }: Place, step: string, screen: 
 }
 
 /**
- * Replaces a message with a screen. Sends the screen as a new message if the old one cannot be edited or was edited a
- * moment ago.
+ * Replaces a message with a screen. Sends the screen as a new message if the old message cannot be edited or was edited
+ * a moment ago.
  */
 export async function show(place: Place, messageId: number, screen: Screen): Promise<void> {
   const { bot, chat, t, under } = place;

@@ -1,6 +1,6 @@
 /**
- * Builds the management bot's messages. A stored message never contains a bot's token, but a marked range that names
- * the bot.
+ * Builds the management bot's messages. If a message shows a bot's token, only a marked range that names the bot is
+ * stored, and never the token.
  */
 
 import { formatText } from '../rules/entities/format.js';

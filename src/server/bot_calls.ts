@@ -66,7 +66,7 @@ export function runMethod(named: WithParams, context: MethodContext, values: Par
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns the length of the longest list of ids or media in a call, or 1 if there is none. */
+/** Returns how many messages a call may send or change: the length of its longest list of ids or media, or 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -79,8 +79,8 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Limits how many changes of settings one owner makes at the same time. They lock the bot's row. Without the limit,
- * changes that wait for this lock could occupy every Postgres connection.
+ * Limits how many changes of bot settings one owner makes at the same time. Each change locks the bot's row in
+ * Postgres. Without the limit, changes that wait for this lock could occupy every Postgres connection.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
@@ -122,8 +122,8 @@ const isCall = (value: unknown): value is Params & { readonly method: string } =
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
 
 /**
- * Returns the calls in a receiver's answer, which is an object with `method` or an array of such objects. Empty for any
- * other body.
+ * Returns the method calls in a webhook receiver's answer. The answer is an object with `method`, or an array of such
+ * objects. Any other answer contains no calls.
  */
 function callsIn(body: Buffer): readonly unknown[] {
   const begin = body.find((byte) => byte > 0x20);
@@ -150,7 +150,7 @@ export interface AnswerCallsOptions {
 
 export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
   const methodNamed = createMethodFinder(methods);
-  /** `skipped` counts calls that were not run because a bot had caused the update. */
+  /** `skipped` counts calls in answers to updates that a bot had caused. Such calls are not run. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
   /** Runs one call. Returns false if the method is not allowed in an answer or if the bot may not act now. */

@@ -39,8 +39,8 @@ export const admitFile = (context: CallContext, request: ApiRequest) =>
   admitToken(context, request, botPathOf(request));
 
 /**
- * Runs a call. If the bot is in memory, creates no promise, so that the answer is sent in the same turn of the event
- * loop.
+ * Runs a bot's call. If the bot's record is in memory, no promise is created, and the answer is sent in the same turn
+ * of the event loop.
  */
 export function callBot(context: CallContext, request: ApiRequest): void | Promise<void> {
   checkVerb(request);

@@ -43,14 +43,14 @@ export interface DispatchOptions {
   readonly operations?: Operations | null;
   readonly pings?: Pings | null;
   readonly linkPreviews?: LinkPreviews | null;
-  /** If absent, people can get tokens only from administrators. */
+  /** The ways to sign in or sign up. If absent, people can get tokens only from administrators. */
   readonly signIn?: SignIn;
   /** The setting SUGGESTED_CHATS. */
   readonly suggested?: readonly string[];
   /** The address ranges of proxies. `X-Forwarded-For` is ignored if the connection comes from any other address. */
   readonly trustedProxies?: readonly string[];
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
-  /** Undefined without a build of the web application. */
+  /** The functions that send the public pages of posts. Undefined if the web application was not built. */
   readonly postPages?: PostPages | undefined;
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
@@ -96,7 +96,7 @@ export function finish({ onResult }: CallContext, request: ApiRequest, result: u
   if (result !== replied) request.reply(200, envelope(result));
 }
 
-/** Converts an `ApiError` to a reply. Rethrows any other error. The exchange logs it. */
+/** Converts an `ApiError` to a reply. Rethrows any other error, which the HTTP layer then logs. */
 export function refused(error: unknown): Outcome {
   if (!(error instanceof ApiError)) throw error;
   return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };

@@ -102,7 +102,7 @@ export class Callers {
   /** Returns the person of a token. Throws `unauthorized` if the token is not valid, or `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
-    // A token signed by the provider is not a guess, so its address does not count as one that guesses.
+    // A rejected token of the identity provider does not count as a guess against the client address.
     const isExternal = this.#options.provider?.takes(token) ?? false;
     const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
     if (!isExternal) this.#checkGuesser(request, token);
@@ -125,7 +125,7 @@ export class Callers {
     };
     const check = async (): Promise<void> => {
       try {
-        // The account may have been deleted, and its token may belong to a newer account. Compares the ids.
+        // Compares the ids, because the account may have been deleted and its token may now belong to a newer account.
         const found = await this.#personOf(token, true);
         if (ended) return;
         if (found?.id !== user.id) {
@@ -133,7 +133,7 @@ export class Callers {
           listener();
         } else if (issuer) checkIn(issuer.endOf(token) - time.now());
       } catch {
-        // A failed lookup does not make the token invalid. Checks again later.
+        // If the lookup failed, the token may still be valid. Checks it again later.
         if (!ended) checkIn(limits.auth_lease_ms);
       }
     };
@@ -143,7 +143,7 @@ export class Callers {
       time.cancel(timer);
       forget();
     };
-    // The token may have been revoked before this watch started.
+    // Checks at once, because the token may have been revoked before `onForgotten` was called.
     void check();
     return end;
   }

@@ -10,7 +10,10 @@ export function namesChat({ chatParams }: Method, params: unknown): boolean {
   return false;
 }
 
-/** Returns the parameters with ids. Throws `chat_not_found` if no public chat has the username. */
+/**
+ * Returns a call's parameters with chat ids in place of usernames. Throws `chat_not_found` if no public chat has the
+ * username.
+ */
 export async function withChatIds({ chatParams }: Method, store: Store, params: unknown): Promise<object> {
   const given = params as Given;
   const resolved = await Promise.all(

@@ -1,4 +1,4 @@
-/** Determines the address of a client behind trusted proxies. Limits per address use it. */
+/** Determines the address of a client behind trusted proxies. This address is used for limits per client address. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 

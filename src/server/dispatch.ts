@@ -69,7 +69,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       if (path.startsWith(postPagePath)) return callPostPage(context, request, () => count(request));
       const known = callersOf(path);
       if (known !== undefined) {
-        // A request with a body was already counted when its body was accepted.
+        // Counts only requests without a body. A request with a body was counted when its body was accepted.
         const counted = request.body.length > 0 ? undefined : count(request);
         return counted === undefined
           ? known.call(context, request)

@@ -11,8 +11,8 @@ import type { ApiRequest } from './request.js';
 export type Downloads = ReturnType<typeof createDownloads>;
 
 /**
- * Builds Content-Disposition with two file names: one as in RFC 8187, and a plain one for clients that do not support
- * that.
+ * Builds Content-Disposition with two file names: one in the encoding of RFC 8187, and a plain name for clients that do
+ * not support this encoding.
  */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';

@@ -1,4 +1,4 @@
-/** Defines an endpoint of the application API as a value, as `method.ts` does for a bot method. */
+/** Defines an endpoint of the application API as an object, as `method.ts` defines a bot method. */
 import type { z } from 'zod';
 import type { ApiError, ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -15,7 +15,8 @@ import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
 /**
- * The only path with signed bodies. The server keeps the signature headers of its requests and accepts larger bodies.
+ * The only path whose requests have signed bodies. On this path, the server keeps the signature headers and accepts
+ * larger bodies.
  */
 export const leakReportPath = '/api/leaks/report';
 
@@ -78,7 +79,8 @@ export interface Operations {
    */
   history(range: HistoryRange, afterMs: number): Promise<History>;
   /**
-   * Returns bots ranked by `order`, at most `limits.bots_ranked_max`. With `bot`, returns only the bot with this id.
+   * Returns bots ranked by `order`, at most `limits.bots_ranked_max`. If `bot` is given, returns only the bot with this
+   * id.
    */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
 }
@@ -103,7 +105,10 @@ export interface LinkPreviews {
   find(user: number, url: string): Promise<LinkPreview | null>;
 }
 
-/** A started sign-in. The browser goes to `url`, and later gives `record` back together with the provider's answer. */
+/**
+ * A sign-in that has been started. The browser opens `url`, and later sends `record` together with the provider's
+ * answer.
+ */
 export interface StartedSignIn {
   readonly url: string;
   /** Encrypted. */
@@ -147,11 +152,11 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** The client address to which limits apply. '' unless the caller is `anyone`. */
+  /** The client address against which the call counts. '' unless the endpoint's caller is `anyone`. */
   readonly address: string;
   /**
-   * Calls `listener` once when the call's token is no longer accepted. Replies that outlive the call, such as streams,
-   * need it. Returns a function that stops watching.
+   * Calls `listener` once when the call's token is no longer accepted, so that a long reply, such as a stream, can end.
+   * Returns a function that stops watching the token.
    */
   readonly onRevoked: (listener: () => void) => () => void;
   readonly leakKeys: LeakKeys | null;
@@ -188,9 +193,9 @@ export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   /**
-   * Who may call the endpoint. `user` requires a person's token, and `admin` an administrator's. A `partner` signs the
-   * body, and the handler verifies the signature. `anyone` needs no token, but must send JSON, because pages of other
-   * origins cannot.
+   * Who may call the endpoint. `user` requires a person's token, and `admin` an administrator's token. A `partner`
+   * signs the body, and the handler verifies the signature. `anyone` needs no token, but must send JSON, which web
+   * pages of other origins cannot send.
    */
   readonly caller: 'user' | 'admin' | 'partner' | 'anyone';
   readonly summary: string;
@@ -200,11 +205,14 @@ export interface Endpoint extends Answer {
    * the path and the query.
    */
   readonly rawBody?: true;
-  /** The schema of a body that is not just a set of named parameters. The handler parses it. */
+  /** The schema of the body, if the body is more than a set of named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
-  /** True if the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14). */
+  /**
+   * True if the call names a chat but changes nothing in the chat. Such a call does not count against the chat's limit
+   * (behaviour §14).
+   */
   readonly uncounted?: true;
-  /** True if the call changes only Redis. It then need not wait for other changes by the same person. */
+  /** True if the call changes only data in Redis. Such a call need not wait for the same person's other changes. */
   readonly inRedis?: true;
   /** The body parameter that the log of administrators' calls shows as the target. */
   readonly target?: string;
@@ -231,7 +239,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Defines an endpoint. Without a result schema, the result is `true`. */
+/** Defines an endpoint. If no result schema is given, the endpoint's result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;
@@ -245,8 +253,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * For people, converts an error to 404 if the path names something that does not exist. Bots keep the error texts that
- * their libraries recognise.
+ * Returns the error that the application API uses for `kind`: a 404 if `kind` means that something in the path does not
+ * exist, otherwise `kind`. The Bot API always uses `kind`, because libraries recognise its text.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

@@ -31,9 +31,7 @@ const isJson = ({ contentType }: ApiRequest): boolean => /^application\/json\s*(
 
 const noSignIn: SignIn = { isOpen: false, provider: null, isSecure: false };
 
-/**
- * The outcome of a reply that is not JSON. Its status 500 releases the idempotency key, so that the reply is not saved.
- */
+/** Stands for a reply that is not JSON and therefore is not saved. Its status 500 releases the idempotency key. */
 const notKept: Outcome = { status: 500, body: '' };
 
 function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
@@ -52,7 +50,7 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
 
-/** Runs a call. Like `callBot`, creates no promise if nothing has to be awaited. */
+/** Runs a call to the application API. If there is nothing to wait for, creates no promise, like `callBot`. */
 export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
   const match = matchOf(context, request);
   const { endpoint } = match;
@@ -65,7 +63,10 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
     : callInTurn(context, request, { user, ...match });
 }
 
-/** Returns the parameters, or none if they cannot be parsed. The call itself then fails with the error. */
+/**
+ * Returns the parameters of a call, or an empty object if they cannot be parsed. The parse error is reported later,
+ * when the call itself runs.
+ */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -81,7 +82,7 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // The cut may leave half a surrogate pair at the end. The conversion to a buffer and back replaces it.
+  // If `slice` cuts a surrogate pair in half, the conversion to a buffer and back replaces the remaining half.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 
@@ -200,8 +201,9 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
 }
 
 /**
- * Holds back JSON replies that a handler sends itself. `answer` runs the call and returns its answer, or rejects with
- * its error. `send` sends an outcome, unless the handler has sent another kind of reply.
+ * Holds back a JSON reply that a handler sends itself, so that the reply can be saved first. `answer` runs the call and
+ * returns its answer, or rejects with its error. `send` sends an outcome, unless the handler has already sent a reply
+ * that is not JSON.
  */
 function heldAnswers(context: CallContext, request: ApiRequest, call: EndpointCall) {
   const own = holdReply(request);
@@ -228,8 +230,8 @@ async function callDurably(context: CallContext, request: ApiRequest, call: Endp
 }
 
 /**
- * Runs a call under an idempotency key. Saves JSON replies, also those that the handler sends itself. Any other kind of
- * reply releases the key.
+ * Runs a call under an idempotency key. If the reply is JSON, saves it under the key, even if the handler sends the
+ * reply itself. If the reply is not JSON, releases the key.
  */
 async function callOnce(
   context: CallContext,

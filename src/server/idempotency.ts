@@ -32,7 +32,8 @@ export interface KeyedCall {
   /** True if the call stores new data permanently. It is refused while Redis is full. */
   readonly grows: boolean;
   /**
-   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Throws `too_many_requests`.
+   * Counts a call that gets a saved answer against the rate limits. Other calls are counted when they run. Throws
+   * `too_many_requests`.
    */
   readonly count: () => Promise<void> | undefined;
 }
@@ -44,7 +45,10 @@ const sorted = (_: string, value: unknown) =>
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
-/** Compares files by content, because libraries give the parts of an upload new random names for each attempt. */
+/**
+ * Describes uploaded files by their content instead of their part names, because libraries give the parts random names
+ * in each attempt.
+ */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
@@ -117,14 +121,16 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // If the answer cannot be saved, a later attempt recognises the changes of this attempt and gives the same answer.
+  // Ignores errors in saving the answer. A later attempt recognises the changes of this attempt and gives the same
+  // answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Redis is unavailable. The answer would be late if it waited for Redis a second time.
+    // While Redis is unavailable, does not wait until the key is released, because the wait would only delay the error
+    // answer.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
@@ -146,7 +152,8 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // Replaces only `reply`. Everything else is forwarded to the original object, which remembers whether it has replied.
+  // Replaces only the member `reply` of the request. All other members are those of the original request, which
+  // remembers whether it has replied.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

@@ -1,4 +1,4 @@
-/** Defines a bot method as a value, which routing, parsing and documentation use. */
+/** Defines a bot method as an object that the router, the parameter parser and the documentation use. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -72,11 +72,12 @@ export interface OfInline {
 
 export interface Method extends Traits {
   /**
-   * The parameters that name a chat, in the order of the schema. A change counts against the limit of the first one.
+   * The names of the parameters that name a chat, in the order of the schema. A change counts against the limit of the
+   * chat that the first of them names.
    */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** The schema of the parameters. Null for a method that has none and answers from memory. */
+  /** The schema of the parameters. Null only for a method that has no parameters and answers from memory. */
   readonly params: z.ZodType | null;
   readonly errors: readonly ErrorName[];
   readonly result: z.ZodType;
@@ -121,7 +122,7 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Defines a method. Without a result schema, the result is `true`. */
+/** Defines a method. If no result schema is given, the method's result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
@@ -140,7 +141,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // The answer needs the input of each error, which only `reportInput` returns. It makes parsing ten times as slow, so
-  // only a refused call is parsed with it.
+  // Parses a refused call again with `reportInput`, because the error text depends on the refused value. Parsing with
+  // `reportInput` takes ten times as long, so other calls are parsed without it.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

@@ -73,9 +73,10 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. If other text follows a delimiter on its line, it
- * belongs to the content and is skipped. At most `limits.multipart_near_boundaries_max` are skipped. Ordinary clients
- * never reach this limit, because they choose a boundary that their content does not contain.
+ * Returns where the next delimiter starts and where its line ends. If other text follows the boundary on the same line,
+ * the line is no delimiter: it belongs to the content and is skipped. At most `limits.multipart_near_boundaries_max`
+ * such lines are skipped. Ordinary clients never reach this limit, because they choose a boundary that their content
+ * does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);

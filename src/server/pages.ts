@@ -6,13 +6,13 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** How many rows one step converts to items. No further step follows when the page is full. */
+/** How many rows are converted to items at a time. Conversion stops when the page is full. */
 const shownAtOnce = 10;
 
 /**
  * Builds a page from as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts several rows
- * to items, with null for a row that no longer exists. `more` says whether more rows follow. `cursorOf` returns the
- * cursor of the page that starts after a row.
+ * to items, and returns null for a row that no longer exists. `more` says whether more rows follow. `cursorOf` returns
+ * the cursor of the page that starts after the given row.
  */
 export async function page<R, T>(
   rows: readonly R[],

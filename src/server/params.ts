@@ -62,7 +62,10 @@ function readEscape(bytes: Buffer, at: number): number {
 
 let memory = Buffer.alloc(0);
 
-/** Returns a buffer of at least `bytes`, which the next call overwrites. Large forms thus create no garbage. */
+/**
+ * Returns a shared buffer of at least `bytes`. The next call overwrites this buffer. Parsing a large form thus creates
+ * no garbage.
+ */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
   return memory;

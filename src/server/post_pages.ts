@@ -1,6 +1,6 @@
 /**
- * Serves the pages of posts, which can be read without an account (decision 0075). All readers at one client address
- * share one limit of calls and of time on the front.
+ * Serves the pages of posts, which people can read without an account (decision 0075). Each client address has a limit
+ * on its requests, and a share of the front's time.
  */
 import { ApiError, fail } from '../errors.js';
 import { type CallContext, inTurn } from './call_context.js';
@@ -43,7 +43,7 @@ async function showPost(
   await shares.charge(address, () => pages.show(request, externalId, post));
 }
 
-/** No request for a page may have a body. */
+/** Refuses a request for a post's page if the request has a body. */
 export const admitPostPage = () => fail('method_not_allowed');
 
 /** For temporary errors, browsers get a page. Other clients get every error as JSON. */
@@ -54,8 +54,8 @@ function refuse({ postPages }: CallContext, request: ApiRequest, error: unknown)
 }
 
 /**
- * Waits for `counted`, then sends a page. Rejects with `method_not_allowed`, and for clients other than browsers also
- * with `too_many_requests` and `unavailable`.
+ * Calls `counted` to count the request, then sends the page of a post. Rejects with `method_not_allowed`, and for
+ * clients other than browsers also with `too_many_requests` and `unavailable`.
  */
 export async function callPostPage(
   context: CallContext,

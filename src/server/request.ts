@@ -69,7 +69,9 @@ export interface ApiRequest {
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a stream as the reply, no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a reply of unknown length: an event stream, or the text that `form` describes. */
+  /**
+   * Starts a reply of unknown length. By default, the reply is an event stream. `form` describes another kind of text.
+   */
   openStream(form?: StreamForm): EventStream;
 }
 
@@ -77,18 +79,21 @@ export interface StreamForm {
   readonly contentType: string;
   /** The headers in addition to `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** A text that clients ignore. It is sent because the engine flushes buffered data only together with a write. */
+  /**
+   * Text that clients ignore. The stream sends it in order to flush buffered data, which the HTTP engine flushes only
+   * when more is written.
+   */
   readonly filler: string;
 }
 
 export interface StreamedReply {
   readonly status: number;
-  /** All headers except the length, which is sent with the body. */
+  /** All headers except Content-Length. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly length: number;
   /**
-   * The body, which has exactly `length` bytes. The stream is always destroyed afterwards. With null, only the head is
-   * sent.
+   * The body, which has exactly `length` bytes. Null sends only the head. The body stream is destroyed at the end, even
+   * after an error.
    */
   readonly body: Readable | null;
 }
@@ -104,7 +109,7 @@ export interface EventStream {
   /** Resolves when everything is sent or the client has disconnected. */
   drained(): Promise<void>;
   close(): void;
-  /** Aborts the connection, so that the client notices that the rest is missing. */
+  /** Aborts the connection, so that the client notices that the reply is incomplete. */
   break(): void;
 }
 

@@ -1,4 +1,4 @@
-/** Limits one front's searches, so that some people's searches do not delay those of others. */
+/** Limits the searches of one front, so that the searches of some people do not delay those of other people. */
 import type { Store } from '../store/store.js';
 import { callLimits as limits } from './limits.js';
 import { TimedTurns } from './timed_turns.js';

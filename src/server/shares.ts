@@ -41,13 +41,16 @@ interface Spender {
 const measured_bytes_min = 1_024;
 const sample_of = 8;
 /**
- * The longest time in ms that a call of the sample counts. A garbage collection during the call may make the measured
- * time too long.
+ * If the measured time of a sampled call is longer than this, only this time (in ms) counts. A garbage collection
+ * during the call may make the measured time too long.
  */
 const sampled_ms_max = 1;
-/** If no other account has made a call for this long (in ms), an account counts as the only caller. */
+/** If all other accounts have made no call for this long (in ms), an account counts as the only caller. */
 const several_ms = 1_000;
-/** How long slices pause after a call that ran on arrival, in ms. */
+/**
+ * Waiting calls run in slices. If a newly arrived call has run without waiting within the last `yields_ms`, a pause
+ * follows the slice.
+ */
 const yields_ms = 100;
 
 export type ShareTime = Pick<Time, 'monotonic' | 'after' | 'soon'>;
@@ -57,12 +60,15 @@ export class Shares {
   readonly #random: Random;
   readonly #spenders = new Map<Account, Spender>();
   readonly #turns = new Set<Account>();
-  /** The account of the latest call. `#since` is when its current sequence of calls started. */
+  /** The account that made the latest call. `#since` is when this account's current sequence of calls started. */
   #latest: Account | undefined;
   #since = Number.NEGATIVE_INFINITY;
-  /** When the previous sequence of calls started, which another account made. */
+  /** The start of the last sequence of calls by the previous account, which made calls before `#latest` did. */
   #othersAt = Number.NEGATIVE_INFINITY;
-  /** When a call last ran on arrival. Not updated before the first slice. */
+  /**
+   * When a call last ran immediately on arrival. Recorded only while calls are waiting, and always after the first
+   * pause.
+   */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;
   #sliceComes = false;
@@ -78,8 +84,8 @@ export class Shares {
   }
 
   /**
-   * Runs `work` immediately or in a slice. `bytes` is the size of the call's parameters. Throws `too_many_requests` if
-   * too many calls of the account wait.
+   * Runs `work` immediately, or later in a slice of waiting calls. `bytes` is the size of the call's parameters. Throws
+   * `too_many_requests` if too many calls of the account are waiting.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
     if (account !== this.#latest) {
@@ -129,8 +135,8 @@ export class Shares {
     if (spender === undefined || spender.paidAt === 0) return false;
     if (spender.waiting.length > 0) return true;
     const waitsAt = (at: number) => spender.paidAt > at && at - this.#othersAt < several_ms;
-    // Uses the earlier reading of the clock first. A call that did not have to wait at an earlier time does not have to
-    // wait now either.
+    // Checks with the last clock reading first, because a new reading takes time. If the call need not wait at that
+    // time, it need not wait later either.
     return waitsAt(this.#knownAt) && waitsAt(this.#now());
   }
 
@@ -189,7 +195,7 @@ export class Shares {
     this.#sliceComes = true;
     const ms = this.#restsUntil - this.#now();
     const slice = () => this.#slice();
-    // Without a pause, the event loop first handles the calls that have arrived.
+    // Even without a pause, the event loop first handles newly arrived calls and then runs the slice.
     if (ms > 0) this.#time.after(ms, slice);
     else this.#time.soon(slice);
   }

@@ -1,9 +1,8 @@
 /**
  * Limits how many slow calls run at the same time in this process: one per account, and a fixed number in total.
- * Further calls wait for a limited time.
- *
- * An account that has used more than its share of time is busy. Busy accounts wait behind all others and get only half
- * of the slots. A few accounts therefore cannot block the calls of the others.
+ * Further calls wait for a limited time. An account that has used more than its share of time is busy. Calls of busy
+ * accounts wait behind all other calls and get only half of the slots. A few accounts therefore cannot block the calls
+ * of all other accounts.
  */
 import { ApiError, fail } from '../errors.js';
 import { systemTime, type Time } from '../time.js';
@@ -12,7 +11,7 @@ import { createTurns } from './turns.js';
 export interface TimedTurnsLimits {
   readonly atOnce: number;
   readonly waitingMax: number;
-  /** How many calls of an account may wait for its running call. */
+  /** How many calls of one account may wait while another call of this account runs. */
   readonly ownWaitingMax: number;
   readonly waitMsMax: number;
 }
@@ -22,10 +21,13 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** The share of one slot that an account may use in the long run, and the time that it may use in a burst. */
+/**
+ * An account may use `share` of the time of one slot in the long run, and `burst_ms` at once. An account that has used
+ * more is busy.
+ */
 const share = 0.2;
 const burst_ms = 2_000;
-/** When this many accounts are known, those whose whole burst is available again are forgotten. */
+/** When this many accounts are stored, accounts that have their whole burst available again are removed. */
 const accounts_max = 10_000;
 
 export class TimedTurns {

@@ -1,6 +1,6 @@
 /**
- * Limits how many calls of one account run at the same time in this process. Further calls wait in order, up to a
- * limit, above which they are refused.
+ * Limits how many calls of one account run at the same time in this process. Further calls wait in order. If too many
+ * calls are waiting, further calls are refused.
  */
 import { fail } from '../errors.js';
 

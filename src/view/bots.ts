@@ -69,7 +69,10 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** Builds a pending offer of a bot. Offers exist only if the new owner must consent to a transfer. */
+/**
+ * Builds a pending offer to transfer a bot. Such offers exist only on installations where the new owner must accept a
+ * transfer.
+ */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,

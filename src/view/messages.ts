@@ -5,7 +5,10 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Time } from '../time.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Describes the viewer. In a direct chat, each of the two sees the other's name as the chat's name. */
+/**
+ * The bot or person for whom a message is built. In a direct chat, a bot sees the person's name as the name of the
+ * chat, and the person sees the bot's name.
+ */
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
@@ -56,8 +59,7 @@ function viewService(message: StoredMessage, viewer: Viewer, time: Time): Messag
 
 export const viewEntities = (entities: readonly Entity[] | undefined) =>
   entities?.map((entity) => {
-    // Shows a token as `code`, so that viewers can copy it. The text already contains the token or its replacement
-    // words.
+    // Shows a bot token as `code`, so that viewers can copy it.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;

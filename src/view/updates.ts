@@ -11,8 +11,8 @@ import { viewMessage } from './messages.js';
 import { viewChat, viewStranger, viewUser } from './users.js';
 
 /**
- * Returns the value that identifies a chat in callback queries. It never changes. It is a hash, so it does not reveal
- * the chat's id.
+ * Returns the `chat_instance` of a callback query. It identifies a chat and never changes. It is a hash, so it does not
+ * reveal the chat's id.
  */
 function chatInstance(chat: { readonly id: number; readonly user: number }): string {
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();

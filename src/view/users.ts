@@ -87,7 +87,7 @@ export const otherPerson = ({ pair }: Profile, person: number): Profile | null =
   pair === undefined ? null : other(pair, person);
 
 /**
- * Returns the chat of a message. In a direct chat, `profile` is the profile of the other side. `person` is the viewer's
+ * Returns the chat of a message. In a direct chat, `profile` describes the other participant. `person` is the viewer's
  * id in the application API.
  */
 export function viewChat(profile: Profile, person = 0): Readonly<Record<string, unknown>> {
