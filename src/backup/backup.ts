@@ -1,8 +1,8 @@
 /**
  * Saves a running installation to a folder (task `backup`). Redis is saved first, so that Postgres in the backup is
  * never older than Redis. The restore relies on this order: if Postgres has a later version of an entity, the restore
- * drops the entity from Redis. In the reverse order, changes that were flushed between the two saves would be only in
- * Redis, and would expire there.
+ * drops the entity from Redis. If Postgres was saved first, changes that were flushed between the two saves would be
+ * only in Redis, and would expire there.
  */
 
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';

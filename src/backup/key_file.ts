@@ -28,8 +28,8 @@ const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
 
 /**
- * Writes the secrets that every node needs to a new, encrypted file. `environment` contains them. Returns their names.
- * Throws a BackupError when a secret is missing or the file exists.
+ * Writes a new, encrypted file with the secrets that every node needs. Takes the secrets from `environment`. Returns
+ * the names of the secrets. Throws a BackupError when a secret is missing or the file exists.
  */
 export function sealKeys(
   file: string,

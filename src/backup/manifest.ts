@@ -1,4 +1,6 @@
-/** Defines the manifest of a backup. The manifest is written last. A folder without one is not a complete backup. */
+/**
+ * Defines the manifest of a backup. The manifest is written last. A folder without a manifest is not a complete backup.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -63,7 +63,7 @@ interface Target {
 }
 
 /**
- * Returns the saved databases, each with the database in the settings to which it is restored. Throws a BackupError if
+ * Pairs each saved database with the database in the settings into which it is restored. Throws a BackupError if
  * DATABASE_SHARDS and the backup have different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
@@ -134,8 +134,8 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // A drill pauses outgoing requests. Any other restore ends the pause that a backup contains if it was made during a
-    // drill.
+    // A drill pauses outgoing requests. Any other restore ends this pause, in case the backup was made during a drill
+    // and contains the pause.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -184,8 +184,8 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Restores a backup. No other process may use Redis or Postgres meanwhile. Throws a BackupError, a StartError for
- * different keys, a RedisCheckError, or an error of Redis or Postgres.
+ * Restores a backup. During the restore, no other process may use Redis or Postgres. Throws a BackupError, a StartError
+ * for different keys, a RedisCheckError, or an error of Redis or Postgres.
  */
 export async function restore(
   config: Config,

@@ -14,8 +14,8 @@ const deliver = async () => (await import('../processes/deliver.js')).startDeliv
 const flush = async () => (await import('../processes/flush.js')).startFlush;
 
 /**
- * The roles that each command runs. A process imports only the code of its own roles. It imports all of this code
- * before it starts to work, because a later build replaces the files. Each process also reports its state to operators.
+ * The roles that each command runs. A process imports only the code of its own roles, and imports this code before it
+ * starts to work, because a later build replaces the files. Each process also reports its state to operators.
  */
 const roles: ReadonlyArray<
   readonly [name: string, description: string, starters: () => Promise<readonly Starter[]>]

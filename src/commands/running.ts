@@ -1,6 +1,6 @@
 /**
- * Runs a command, which is either one or several roles or a task. Roles run until a signal stops them. A task ends by
- * itself. An expected failure is reported in one sentence.
+ * Runs a command. Some commands run one or more roles, and the others run a task. Roles run until a signal stops them.
+ * A task ends by itself. An expected failure is reported in one sentence.
  */
 
 import { BackupError } from '../backup/manifest.js';
@@ -86,7 +86,8 @@ export async function serve(
       log.error('the shutdown took too long');
       process.exit(1);
     });
-    // A role that is still starting may already serve requests. Waits for its start, so that it can be stopped too.
+    // Waits for a role that is still starting, because only a started role can be stopped. The role may already serve
+    // requests.
     await starting?.catch(() => undefined);
     let code = 0;
     const onError = (error: unknown) => {
@@ -161,7 +162,7 @@ export async function task(
 
 /**
  * If neither Redis nor Postgres is set, returns the settings of the installation that `npm start` created in
- * PETREL_HOME, and prints a line about this. Otherwise returns `config`.
+ * PETREL_HOME, and prints which installation is used. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;

@@ -57,17 +57,17 @@ export const settings = {
   DATABASE_URL: postgresUrl
     .optional()
     .describe(
-      'URL of the PostgreSQL to use. Without this URL, `dev` starts a private PostgreSQL. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` means PgBouncer in transaction mode; `?pooler=prepared` means PgBouncer 1.21 or newer with `max_prepared_statements`',
+      'URL of the PostgreSQL to use. Without DATABASE_URL, `dev` starts a private PostgreSQL. If the URL lists several hosts, separated by commas, Petrel uses the host that is the primary. `?pooler=unnamed` means PgBouncer in transaction mode; `?pooler=prepared` means PgBouncer 1.21 or newer with `max_prepared_statements`',
     ),
   DATABASE_REPLICA_URLS: standbys
     .default([])
     .describe(
-      'Standbys of the PostgreSQL of DATABASE_URL, separated by spaces; `1=postgres://…` is a standby of database 1 of DATABASE_SHARDS. For histories and exports, fronts read messages that are not in Redis from the standbys. If a standby has not yet replayed a message, the front reads the message from the primary',
+      'Standbys of the PostgreSQL of DATABASE_URL, separated by spaces; `1=postgres://…` is a standby of database 1 of DATABASE_SHARDS. If the messages of a history or an export are not in Redis, fronts read them from the standbys. If a standby has not yet replayed a message, the front reads the message from the primary',
     ),
   DATABASE_SHARDS: shards
     .default([])
     .describe(
-      'Databases for the data of chats, `1=postgres://…,2=postgres://…`. `petrel migrate` divides the partitions of a new installation evenly among these databases. By default, all data is in DATABASE_URL',
+      'PostgreSQL databases for the data of chats, in the form `1=postgres://…,2=postgres://…`. `petrel migrate` divides the partitions of a new installation evenly among these databases. By default, all data is in DATABASE_URL',
     ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder with all data of `dev`'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
@@ -165,7 +165,7 @@ export const settings = {
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Rate limit for the calls of a bot. `getUpdates`, `streamUpdates` and `confirmUpdates` are counted separately, with the same limit. A batch counts as one call per message, each mention of a person as one call, and a change of settings as 20 calls (`dev`: 0)',
+      'Rate limit for the calls of a bot. Calls of `getUpdates`, `streamUpdates` and `confirmUpdates` count against a separate limit, which is at least as high. A batch counts as one call per message, each mention of a person as one call, and a change of settings as 20 calls (`dev`: 0)',
     ),
   RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls by all bots of one owner together'),
   RATE_PER_PERSON: rate
@@ -174,7 +174,7 @@ export const settings = {
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Rate limit for changes in one chat. In each chat, all bots together have one such limit, and each person has a separate limit. A batch counts as one change per message (`dev`: 0)',
+      'Rate limit for changes in one chat. In each chat, all bots together share one limit, and each person has a separate limit. A batch counts as one change per message (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests from one client address'),
   RATE_PER_READER: rate
@@ -233,10 +233,10 @@ export const settings = {
     'Maximum number of people listed per emoji on a post, latest first',
   ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
-    'Maximum number of journal entries per partition. Above this number, changes are refused with 429',
+    'Maximum number of journal entries per partition. If a partition exceeds this limit, changes in the partition are refused with 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
-    'Maximum bytes of journal entries per partition. Above this size, changes are refused with 429. The limit bounds the memory that journals use while Postgres is unavailable or slow',
+    'Maximum bytes of journal entries per partition. If a partition exceeds this limit, changes in the partition are refused with 429. The limit bounds the memory that journals use while Postgres is unavailable or slow',
   ),
   DURABLE: flag
     .default(false)
@@ -332,7 +332,7 @@ export const settings = {
     .optional()
     .describe('Days that uploaded files are kept; forever if absent'),
   UPDATES_DAYS: int(0, 90, 0).describe(
-    'Number of days for which updates are kept for replays after their delivery to a webhook; with 0, only the last 100 updates of a bot are kept. At most MESSAGE_DAYS',
+    'Number of days for which delivered updates are kept, so that owners can replay them; with 0, only the last 100 updates of a bot are kept. At most MESSAGE_DAYS',
   ),
   DRAIN_MS: int(0, 60_000, 1_500).describe(
     'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that load balancers notice (`dev`: 0)',
@@ -385,8 +385,8 @@ const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
 /**
- * Returns the path of the file with the key of the one-time link. The link signs a person in as any of the demo people
- * in `demoFile`.
+ * Returns the path of the file that contains the key of the one-time sign-in link. The link signs a person in as any of
+ * the demo people in `demoFile`.
  */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
@@ -498,7 +498,7 @@ export function signInOf(config: Config) {
   };
 }
 
-/** Returns the issuer of the subjects that are mapped to people. Undefined without an identity provider. */
+/** Returns the issuer whose subjects are mapped to people. Undefined if no identity provider is set. */
 export const issuerOf = (config: Config): string | undefined =>
   providerOf(config)?.issuer ?? signInOf(config)?.issuer;
 
@@ -534,7 +534,7 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
 
 /**
  * Returns the configuration if all the named settings are set. Otherwise throws a ConfigError with a line for each
- * missing one.
+ * missing setting.
  */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);

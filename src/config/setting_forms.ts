@@ -7,7 +7,8 @@ import { ruleLimits as limits } from '../rules/limits.js';
 import { validUsername } from '../rules/usernames.js';
 
 /**
- * Creates a format from `read`, which converts text to a value, or returns undefined to refuse the text with `message`.
+ * Creates the format of a setting. `read` converts text to a value, or returns undefined. The text is then refused with
+ * `message`.
  */
 const form = <T>(message: string, read: (text: string) => T | undefined) =>
   z.string().transform((text, ctx): T => {
@@ -140,8 +141,8 @@ export const suggestedNames = form(
 );
 
 /**
- * Parses a comma-separated list of peppers. New tokens are hashed with the first. Tokens hashed with any of them are
- * accepted.
+ * Parses a comma-separated list of peppers. New tokens are hashed with the first pepper. A token that was hashed with
+ * any of the peppers is accepted.
  */
 export const peppers = form(
   'secrets of at least 32 characters, all different, separated by commas',
@@ -175,7 +176,7 @@ export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limi
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 
-/** Returns whether 32 bytes are a valid P-256 private key, as nearly all values are. */
+/** Returns whether 32 bytes (base64url) are a valid P-256 private key. Nearly all values of 32 bytes are valid keys. */
 function isPrivateKey(text: string): boolean {
   try {
     createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));

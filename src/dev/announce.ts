@@ -15,7 +15,10 @@ export interface Pids {
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
-  /** A one-time link that signs a person in to `/app` as the demo users. It works only in a browser on this machine. */
+  /**
+   * A one-time link to `/app`, with which a person can sign in as a demo user. It works only in a browser on this
+   * machine.
+   */
   readonly demo_link: string;
   readonly redis_url: string;
   readonly database_url: string;

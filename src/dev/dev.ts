@@ -43,7 +43,7 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
  * path of the `main.js` that runs the roles, by default the one of this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // The output pipe may close early (`npm start | head`). Ignores this error, because the process must still clean up.
+  // Ignores errors of a closed output pipe (`npm start | head`), because the process must still clean up.
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();
@@ -56,8 +56,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Keeps the process alive. Signal handlers do not keep it alive, and with external servers nothing else may do
-      // so.
+      // Keeps the process alive until a signal arrives. A signal handler alone does not keep a process alive.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);

@@ -29,8 +29,8 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
 }
 
 /**
- * Returns `root` if this user may write to it and if it has `freeBytesMin` free bytes. Otherwise returns undefined.
- * `/dev/shm` is Linux's in-memory file system. In a container, it often has only 64 MB.
+ * Returns the folder `root` if this user may write to it and if it has `freeBytesMin` free bytes. Otherwise returns
+ * undefined. The default `/dev/shm` is Linux's in-memory file system, which often has only 64 MB in a container.
  */
 export function memoryRoot(freeBytesMin: number, root = '/dev/shm'): string | undefined {
   try {
@@ -73,8 +73,8 @@ export function keptSecret(path: string): string {
 }
 
 /**
- * Opens a log for appending. Calls `use` with its file descriptor and its current size. A child process that inherits
- * the descriptor has its own copy.
+ * Opens a log for appending. Calls `use` with the log's file descriptor and current size, and then closes the
+ * descriptor. A child process that inherited the descriptor can still write to the log.
  */
 export function withLog<T>(path: string, use: (fd: number, start: number) => T): T {
   if (sizeOf(path) > log_bytes_max) renameSync(path, `${path}.1`);

@@ -99,7 +99,10 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/** Moves a dead process's lock away. If another process takes the lock just before the move, restores that lock. */
+/**
+ * Removes the lock of a dead process by renaming it. If another process takes the lock just before the rename, restores
+ * that lock and throws a Refusal.
+ */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -119,7 +122,7 @@ function discardStale(home: string, path: string): void {
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
-  // `getPrivateKey` omits leading zeros. They are added here.
+  // Adds the leading zeros that `getPrivateKey` omits.
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 

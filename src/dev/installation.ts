@@ -60,7 +60,8 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // A front listens on all addresses by default. Under `npm start`, it does so only if HOST is set.
+    // Listens on loopback unless HOST is set. A front that runs without `npm start` listens on all addresses by
+    // default.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
@@ -139,7 +140,6 @@ export class Installation {
       writeFileAtomic(this.#infoPath, `${JSON.stringify(this.info, null, 2)}\n`);
   };
 
-  /** Prepares the start. The checks without side effects come first. */
   async #prepare(): Promise<void> {
     openHome(this.#home);
     this.#unlock = lockHome(this.#home);
@@ -228,13 +228,14 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Several processes on one machine cannot share the metrics port.
+      // Turns off the metrics port, because several processes on one machine cannot share it.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Does not delay the shutdown: no load balancer has to notice it first, and no other front takes over the port.
+      // By default, stops fronts without a delay. The delay gives a load balancer time to stop using a front, but `dev`
+      // has no load balancer.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
@@ -297,7 +298,8 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Removes the files only while this process holds the lock. Otherwise another run of `dev` may have written them.
+    // Removes the files of this run. If this run has no lock, the files may belong to another run of `dev` and are
+    // kept.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

@@ -11,8 +11,8 @@ const reasons: Record<string, string> = {
 
 /**
  * Binds the port exclusively, so that neither another program nor one of our servers can bind it. Without exclusive
- * binding, this would succeed even while another program listens. Returns a function that releases the port. Throws a
- * Refusal if the port cannot be bound.
+ * binding, the port could be bound even while another program listens on it. Returns a function that releases the port.
+ * Throws a Refusal if the port cannot be bound.
  */
 export function reservePort(host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {

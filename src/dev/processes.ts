@@ -38,8 +38,8 @@ export function commandOf(pid: number): string | undefined {
 }
 
 /**
- * Returns the start time of a process, or undefined if no such process runs. It tells apart processes that had the same
- * pid one after another.
+ * Returns the start time of a process, or undefined if no such process runs. The start time distinguishes processes
+ * that had the same pid one after another.
  */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
@@ -56,8 +56,8 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * The range of ports to choose from. Operating systems use ports from 32768 (Linux) or 49152 for outgoing connections,
- * so a free port below them stays free.
+ * The range of ports to choose from. Operating systems take ports for outgoing connections only from 32768 (Linux) or
+ * 49152 upwards.
  */
 const [port_min, port_max] = [15_000, 32_767];
 
@@ -76,8 +76,8 @@ function tryPort(port: number): Promise<number> {
 const reserve_ms = 30_000;
 
 /**
- * Reserves a port, so that other processes that look for a free port skip it. As a lock, binds the UDP port of the same
- * number, which no server uses. Returns false if another process has reserved the port.
+ * Reserves a port, so that other processes that look for a free port skip it. The lock is a bound UDP socket with the
+ * same port number, because no server here uses UDP. Returns false if another process has reserved the port.
  */
 function reservePort(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
@@ -91,7 +91,10 @@ function reservePort(port: number): Promise<boolean> {
   });
 }
 
-/** Starts at a random port and counts up, so that no port is returned a second time before it is in use. */
+/**
+ * The port that the next search tries first. The first search begins at a random port. Each later search continues
+ * after the last port that was tried, because the server for that port may not listen yet.
+ */
 let nextPort = randomInt(port_min, port_max + 1);
 
 /**
@@ -116,7 +119,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The signals that end a process, in this order. After each signal, waits for the given ms. */
+/** The signals that end a process, in this order. The number is how long to wait after the signal, in ms. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
 export async function endChild(
@@ -137,8 +140,8 @@ export async function endChild(
 }
 
 /**
- * Spawns a server and waits until it accepts requests. Throws a Refusal if the start is cancelled. Also throws one if
- * the server ends first, with the end of its log.
+ * Spawns a server and waits until it accepts requests. Throws a Refusal if the start is cancelled. If the server ends
+ * before it accepts requests, throws a Refusal that contains the end of its log.
  */
 export async function launchServer(options: {
   readonly name: string;
@@ -171,8 +174,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process with this pid if `ours` accepts its command line. A server is left running when the process that
- * started it is killed. Returns whether there was such a process.
+ * Ends a leftover server, which still runs although the process that started it was killed. Ends the process with this
+ * pid only if `ours` accepts its command line. Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

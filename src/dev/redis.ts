@@ -14,7 +14,10 @@ import { Refusal } from './refusal.js';
 export interface RedisOptions {
   readonly dir: string;
   readonly port?: number;
-  /** When a write reaches the disk. With 'always', Redis syncs before it answers, as the durability law requires. */
+  /**
+   * When Redis syncs its append-only file to disk. With 'always', it syncs before it answers, so that no confirmed
+   * write is lost.
+   */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
   /** If false, the server loads `dump.rdb` from the folder and saves nothing. The default is true. */
   readonly appendonly?: boolean;
@@ -44,7 +47,7 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // Redis would otherwise replace its command line, by which a leftover process is recognised.
+    // Keeps Redis from replacing its command line, because a leftover server is recognised by its command line.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
@@ -78,8 +81,9 @@ function isReady(port: number, password: string): Promise<boolean> {
 }
 
 /**
- * Starts Redis in `dir` and waits until it has loaded its data. First stops a Redis that still runs there after the
- * process that started it was killed. If the start fails, throws a Refusal with the end of the log.
+ * Starts Redis in `dir` and waits until it has loaded its data. First stops a leftover Redis, which still runs there
+ * although the process that started it was killed. If the start fails, throws a Refusal that contains the end of the
+ * log.
  */
 export async function startRedis(options: RedisOptions): Promise<LocalServer> {
   const executable = findRedis();
@@ -96,7 +100,7 @@ export async function startRedis(options: RedisOptions): Promise<LocalServer> {
     const port = options.port ?? (await freePort());
     const server = await launch(executable, dir, port, options).catch((error: Error) => error);
     if (!(server instanceof Error)) return server;
-    // Another process may have taken the port after it was found free.
+    // Tries another port if another process has meanwhile taken the port that `freePort` found.
     const taken = /address already in use/i.test(server.message);
     if (options.port !== undefined || !taken || attempt === 3) throw server;
   }

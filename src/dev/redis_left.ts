@@ -1,7 +1,7 @@
 /**
- * Finds out whether the files of the private Redis have changed since Redis stopped. A file restored from a copy has
- * another inode or change time, because programs cannot choose either. A restored copy of the folder is thus
- * recognised, even if Postgres was restored with it.
+ * Finds out whether the files of the private Redis have changed since Redis stopped. Compares the inode, size and
+ * change time of each file. Restoring a backup gives a file another inode or change time. A restored folder is thus
+ * detected, even if Postgres was restored with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ function describe(dir: string): string {
 }
 
 /**
- * Records the state of the files. Call this after Redis has stopped. Without a record, the next start is as careful as
- * after a crash.
+ * Records the state of the files. Call this after Redis has stopped. Without a record, the next start assumes that
+ * Redis may have lost changes, as after a crash.
  */
 export function noteLeft(dir: string): void {
   try {

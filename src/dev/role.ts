@@ -44,7 +44,8 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Sending to a child that has just ended causes an error. Ignores it, because it would otherwise end this process.
+  // Ignores the error that occurs when a message is sent to a child that has just ended. It would otherwise end this
+  // process.
   child.on('error', () => {});
   return child;
 }

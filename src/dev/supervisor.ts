@@ -1,6 +1,6 @@
 /**
  * Restarts a process whenever it ends by itself. The pause before a restart doubles from 100 ms up to 5 s. After a run
- * of at least 10 s, it is 100 ms again.
+ * of at least 10 s, the pause is 100 ms again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from './refusal.js';
@@ -30,7 +30,7 @@ export interface Supervision<T extends Running> {
   readonly onChange: () => void;
 }
 
-/** Restarts the process when it ends. `first` is its first, already running instance. */
+/** Restarts the process whenever it ends. `first` is the instance that is already running. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;
@@ -78,7 +78,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       stopping.abort();
       await running?.stop(hurry);
       await served;
-      // The process may have started before its start could be cancelled.
+      // Stops the process again, because a restart may have succeeded before it could be cancelled.
       await running?.stop(hurry);
     },
   };

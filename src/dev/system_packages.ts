@@ -33,7 +33,7 @@ export function findProgram(name: string): string | undefined {
 export interface Manager {
   readonly command: string;
   readonly steps: readonly (readonly string[])[];
-  /** Homebrew refuses to run as root. */
+  /** Whether to run the package manager without root access, because Homebrew refuses to run as root. */
   readonly unprivileged?: boolean;
 }
 
@@ -41,7 +41,7 @@ interface Wanted {
   readonly name: string;
   readonly managers: readonly Manager[];
   readonly byHand: string;
-  /** What someone without root access can do instead. */
+  /** The alternative to an installation, for a user without root access. It follows "or" in the error message. */
   readonly instead: string;
   readonly find: () => string | undefined;
 }

@@ -4,8 +4,8 @@
  */
 
 /**
- * The upper bounds of the buckets in seconds, from a call answered from memory up to the deadline of a webhook
- * receiver.
+ * The upper bounds of the buckets in seconds. The fastest calls are answered from memory, and the slowest reach the
+ * deadline of a webhook receiver.
  */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,
@@ -18,7 +18,7 @@ export class Distribution {
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 
-  /** Adds `weight` durations of `ms` each. Looks at the shortest bucket first, because most durations are short. */
+  /** Adds `weight` durations of `ms` each. Compares with the smallest bound first, because most durations are short. */
   observe(ms: number, weight = 1): void {
     let bucket = 0;
     while (bucket < boundsMs.length && ms > (boundsMs[bucket] as number)) bucket++;
@@ -40,7 +40,7 @@ export class Distributions {
   }
 }
 
-/** Counts pairs of names. Both names must come from fixed sets. */
+/** Counts events by a pair of names. Both names must come from fixed sets, because every pair stays in memory. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 

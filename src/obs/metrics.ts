@@ -17,8 +17,8 @@ interface Named {
 type Values = number | Rows<number>;
 
 /**
- * A metric whose value is read whenever the metrics are read. The reader waits for `read`, so a promise must settle
- * within seconds.
+ * A metric whose value is read whenever somebody requests the metrics. The request waits for the promise of `read`, so
+ * this promise must settle within seconds.
  */
 export type Figure = Named &
   (
@@ -84,7 +84,7 @@ async function samplesOf(figure: Figure): Promise<readonly Sample[]> {
 
 export function createMetrics(info: BuildInfo) {
   const registry = new Registry();
-  // The precision in ms. With the default of 10 ms, an idle process would wake up a hundred times a second.
+  // Measures the event loop every 100 ms. With the default of 10 ms, an idle process would wake up 100 times a second.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   new Gauge({
     name: 'petrel_build_info',
@@ -104,7 +104,7 @@ export function createMetrics(info: BuildInfo) {
     contentType: registry.contentType as string,
     register(figure: Figure) {
       const { name, help, kind } = figure;
-      // Implements the registry's interface. Unlike the library's own metrics, this one stores no values.
+      // Implements the registry's interface. Unlike the library's own metrics, this metric stores no values.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),

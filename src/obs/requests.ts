@@ -53,9 +53,8 @@ const waits = /^(getUpdates|streamUpdates|\/api\/stream)/;
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * How many requests are measured at the start of each second. Afterwards, only one in `sampled` requests is measured,
- * and its time counts for `sampled` requests. Reading the clock twice for each request would slow a call from memory by
- * 3 %.
+ * How many requests of each second are timed. Of the later requests in that second, only one in `sampled` is timed, and
+ * its duration counts `sampled` times. Timing every request would make calls that are answered from memory 3 % slower.
  */
 const timedEach = 1_000;
 const sampled = 16;
@@ -81,7 +80,7 @@ export function createRequestMeter(time = systemTime) {
       counts.add(call, status);
       if (weight > 0) times.of(call).observe(ms, weight);
     },
-    /** Returns the sums over all calls. `times` leaves out calls that wait for updates on purpose. */
+    /** Returns the sums over all calls. `times` excludes long polls and streams, which wait for updates on purpose. */
     totals(): Omit<CallFigures, 'call'> {
       const sum = { ok: 0, refused: 0, slowed: 0, failed: 0, gone: 0 };
       for (const byStatus of counts.byName.values())

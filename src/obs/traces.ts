@@ -22,7 +22,7 @@ interface Span {
   readonly name: string;
   /** The span's kind in OTLP: 1 is internal, 2 is server, 3 is client. */
   readonly kind: 1 | 2 | 3;
-  /** Unix time in ms. */
+  /** When the span began and ended, as Unix time in ms. */
   readonly beginMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
@@ -44,7 +44,7 @@ interface Under {
   readonly isKnown: () => boolean;
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
-  /** The name of the change, or null until the request has made one. */
+  /** The name of the message change that the request made (see `changeName`), or null before the change. */
   change: string | null;
 }
 
@@ -64,7 +64,7 @@ export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
   readonly change: string;
-  /** Unix time in ms. */
+  /** When the update was created, as Unix time in ms. */
   readonly madeMs: number;
   readonly latencyMs: number;
   readonly tries: number;
@@ -75,18 +75,21 @@ export interface TracedDelivery {
 
 const waitingMax = 4_096;
 /**
- * How many pending spans may belong to traces whose ids callers chose. Otherwise a caller could fill the memory by
- * choosing only ids of traces that are kept.
+ * How many pending spans may belong to traces whose ids come from callers. Without this limit, a caller could fill the
+ * memory by sending only ids of traces that Petrel keeps.
  */
 const joinedWaitingMax = waitingMax / 4;
-/** How many scripts of one request get a span. A stream is a request that may run scripts for days. */
+/**
+ * How many scripts of one request get a span. The limit is needed because a stream, which is one request, may run
+ * scripts for days.
+ */
 const scriptsMax = 100;
 const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * Returns a change's name: the store's name of the chat, the message id, and the edit time in seconds (0 if never
- * edited).
+ * Returns the name of a message change. The name consists of the chat's name in the store, the message id, and the time
+ * of the edit in seconds (0 if the message was never edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
@@ -128,7 +131,7 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-/** What the spans of one trace have in common. `endMs` is now. */
+/** The data that the spans of one trace share. `endMs` is the present time. */
 interface SpanContext {
   readonly traceId: string;
   readonly root: string;

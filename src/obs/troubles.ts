@@ -6,7 +6,7 @@ export type Troubles = ReturnType<typeof createTroubles>;
 
 const quietMs = 5_000;
 
-/** Uses an error's cause if there is one. The message of the error itself is meant for callers and is less precise. */
+/** Adds an error's cause to its message, because the message itself is meant for callers and is less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -40,7 +40,8 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, time = syste
         isDelay: (error: unknown) => boolean = () => true,
       ): ((error: unknown) => void) =>
       (error) => {
-        // A delay has a log key of its own, so that it does not suppress the report of a failure.
+        // Delays and failures have separate log keys, so that the report of a delay does not suppress the report of a
+        // failure.
         if (!isDelay(error)) failed(source, error);
         else if (shouldLog(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
       },

@@ -1,6 +1,6 @@
 /**
- * Lets the installation use Postgres again after another server has replaced the known one (task `accept-postgres`).
- * Nodes then treat the new server like a server that lost transactions.
+ * Makes nodes accept a Postgres server that they refuse because another server has replaced it (task
+ * `accept-postgres`). Nodes then treat the accepted server like a server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';

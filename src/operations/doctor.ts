@@ -36,8 +36,8 @@ async function storedText({ config, pool }: Backends): Promise<string> {
 }
 
 /**
- * Prints all findings. Returns true if none of them is a problem. Advice does not count as one. Throws an error if
- * Redis or Postgres is unavailable.
+ * Prints all findings. Returns true if no finding is a problem. A finding that is only advice does not count as a
+ * problem. Throws an error if Redis or Postgres is unavailable.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;

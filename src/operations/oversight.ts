@@ -13,8 +13,8 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends an account or ends its suspension. Returns only after all nodes refuse its tokens or accept them again.
- * Throws a StartError if there is no such bot or person.
+ * Suspends an account or ends its suspension. Returns only after every node refuses the account's tokens, or accepts
+ * them again. Throws a StartError if there is no such bot or person.
  */
 export async function suspend(
   backends: Backends,

@@ -1,11 +1,17 @@
-/** Finds tokens in a folder or git repository, and blocks those of this installation (task `tokens scan`). */
+/**
+ * Finds tokens in a folder or git repository, and blocks the tokens that belong to this installation (task `tokens
+ * scan`).
+ */
 import { type LeakFound, scan } from '../leaks/scan.js';
 import { StartError } from '../processes/installation.js';
 import { maskTokens } from '../rules/token.js';
 import type { Store } from '../store/store.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-/** A file name may contain anything. Tokens are masked and control characters are replaced. */
+/**
+ * Returns the text to print for a place. Masks tokens and replaces control characters, because a file name may contain
+ * anything.
+ */
 const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD');
 const batchMax = 500;
 const rememberedMax = 100_000;
@@ -14,7 +20,7 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Revokes a token. Returns false if it is not valid in this installation. */
+/** Revokes a token. Returns false if the token is not valid in this installation. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);

@@ -1,4 +1,7 @@
-/** Prepares Redis for a clean shutdown (task `redis seal`). Its next start can then prove that nothing was lost. */
+/**
+ * Prepares Redis for a clean shutdown (task `redis seal`). The next start of Redis can then prove that nothing was
+ * lost.
+ */
 import { journalLimits } from '../journal/limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';

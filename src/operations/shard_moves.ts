@@ -49,7 +49,7 @@ async function nodeNames(backends: Backends): Promise<(node: string) => string> 
   };
 }
 
-/** Checks that every process knows the target and reports which map it uses. */
+/** Checks that every process knows the target shard, and that it reports which version of the shard map it uses. */
 async function checkNodes(backends: Backends, target: number): Promise<void> {
   const { time } = backends;
   const began = time.monotonic();
@@ -64,7 +64,7 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
           : `${name} does not report which map it follows: it runs an older version`,
       );
     }
-    // A process that has just started may not have reported yet.
+    // Waits, because a process that has just started may not have reported yet.
     await time.sleep(200);
   }
 }
@@ -107,8 +107,8 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Claims both databases, which then refuse changes from a process that ran the move before. The caller must check
- * afterwards that it still has the claim on the move.
+ * Claims both databases for this process. They then refuse changes from any process that ran the move before. The
+ * caller must check afterwards that it still has the claim on the move.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(source, share);
@@ -202,7 +202,8 @@ async function switchMap(runner: Runner): Promise<void> {
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
-  // A standby that never got the mark may have replaced the source. The partitions are marked again.
+  // Marks the partitions as outdated again, because a standby that lacks the first mark may meanwhile have replaced the
+  // source.
   await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
@@ -220,7 +221,7 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
 
 /** Renews the claim on the move while `task` runs, so that no other process takes over the move. */
 async function renewing<T>({ pool, time }: Backends, id: string, task: () => Promise<T>): Promise<T> {
-  // A failed renewal is ignored. If renewals fail for too long, another process takes over the move.
+  // Ignores a failed renewal. If renewals fail for too long, another process takes over the move.
   const timer = time.every(moves.moveRenewal_ms, () => void moves.renewMove(pool, id).catch(() => {}));
   return task().finally(() => time.cancel(timer));
 }
@@ -245,7 +246,7 @@ async function claim(
     for (const shard of [found.source, found.target]) shardOf({ shards }, shard);
     const own = await moves.claimMove(pool, id);
     if (own !== null) {
-      // Another move may have begun since the first check.
+      // Checks the move again, because another move may have begun since the first check.
       check(own);
       return own;
     }
@@ -277,10 +278,11 @@ async function begin(
   const left = await copy.leftFrom(source, partitions);
   const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
   const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
-  // If only the source has current rows, the control database has lost its record of an unfinished move. The move then
-  // starts again.
+  // If the source has recorded that the partitions left it, but no other database has served them, the control database
+  // has lost its record of an unfinished move. The move then starts again.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // The control database was restored to a state before an earlier move.
+    // Another database has already served these partitions. The control database does not know this, because it was
+    // restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +
@@ -378,8 +380,8 @@ const gibibytes = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
 /**
- * Lists each database's partitions, and the unfinished move. With `rows`, also counts the messages of each partition,
- * for which it reads all messages.
+ * Lists each database's partitions, and the unfinished move. With `rows`, also counts the messages of each partition.
+ * The count reads every message.
  */
 export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
   const { pool, shards, keys } = backends;

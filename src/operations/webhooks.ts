@@ -35,7 +35,7 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
         store.queues.info(id),
         store.replays.countDead(id),
       ]);
-      // Skips a bot that has no webhook and no routes any more.
+      // Skips a bot that no longer has a webhook or routes.
       if (webhook === null && routes.length === 0) continue;
       const host = webhook ? new URL(webhook.url).host : '-';
       say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${shownError(info.error)}`);

@@ -67,12 +67,15 @@ export interface Backends {
   readonly files: Files;
   /** Returns why uploaded files cannot be written now, or null if they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Returns true during a drill. Petrel then sends no requests to webhooks and browsers. */
+  /**
+   * Returns true during a drill (a test with a restored backup). Petrel then sends no requests to webhooks and
+   * browsers.
+   */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** Reports this process to the others, from the time when it starts to serve. */
+  /** The name and figures that this process reports to operators. Reports begin when the process starts to serve. */
   readonly node: OwnNode;
   readonly traces: Traces | undefined;
   readonly managementBot: number;
@@ -80,7 +83,7 @@ export interface Backends {
 }
 
 /**
- * What it means for users when a background task fails, as log texts. A task fails if Redis or Postgres is unavailable,
+ * Log texts that say what a failed background task means for users. A task fails if Redis or Postgres is unavailable,
  * or if it takes too long.
  */
 const meaning = {
@@ -89,14 +92,13 @@ const meaning = {
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/**
- * Returns whether the call may be repeated after this error, because Redis or Postgres was unavailable, slow or full.
- */
+/** Returns whether the failed call may be repeated. True if Redis or Postgres was unavailable, slow or full. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 /**
- * Returns whether an error is permanent. Wrong settings and versions are permanent, and an unavailable server is not.
+ * Returns whether only an operator can remove the cause of an error, for example a wrong setting or an unsupported
+ * version. An unavailable server may return by itself.
  */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
@@ -108,14 +110,14 @@ function refusalIn(error: unknown): string | undefined {
   return undefined;
 }
 
-/** The Redis scripts. By default the scripts in lua/. */
+/** The Redis scripts. The default is the scripts in lua/. */
 type Scripts = ReadonlyMap<string, Script> | undefined;
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
 /**
- * Creates a function that retries with jittered exponential backoff. It gives up `msMax` after its creation and then
- * throws a StartError with the last reason.
+ * Creates a function that repeats an attempt with jittered exponential backoff until the attempt succeeds. The function
+ * gives up `msMax` after `createPatience` was called, and throws a StartError with the last reason.
  */
 function createPatience(time: Time, random: Random, log: Logger, msMax: number): Patience {
   const deadline = time.monotonic() + msMax;
@@ -170,8 +172,8 @@ export function openRedis(options: RedisOptions): { connection: RedisServers; hi
 }
 
 /**
- * Opens one wake-up queue for a single server, or several for a cluster. The keys for a single server and for a cluster
- * may differ, because no installation uses both.
+ * Opens the queue that wakes delivery workers: one shard on a single Redis server, several shards on a cluster. The two
+ * layouts may use different keys, because an installation uses only one of them.
  */
 function openWakeQueue({ target, keys, role, troubles, time }: Opening): WakeQueue {
   const onError = troubles.onDelay('wake queue', meaning.wakeQueue);
@@ -195,7 +197,10 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
-/** Waits until Redis is usable. Throws an IdentityError if Redis belongs to another installation, or `unavailable`. */
+/**
+ * Waits up to a second until Redis is usable. If Redis is still not usable, throws `unavailable`, or an IdentityError
+ * if Redis belongs to another installation.
+ */
 async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
   await connection.ready(1_000).catch((error: Error) => {
     throw identity.refusal() ?? error;
@@ -440,7 +445,10 @@ async function startOpening(
   return { config, time, random, scripts, target, keys, role, log, adoption, troubles, node, patiently };
 }
 
-/** A process's clock, random numbers and scripts. By default the system's, and the scripts in lua/. */
+/**
+ * A process's clock, random numbers and scripts. The defaults are the system's clock, the system's random numbers, and
+ * the scripts in lua/.
+ */
 export interface Surroundings {
   readonly time?: Time;
   readonly random?: Random;

@@ -92,7 +92,7 @@ export function startBacklog({ connection, keys, time, troubles, figures }: Back
     countedAt = time.monotonic();
   });
 
-  /** Counts again unless the last count is recent. All metrics of one scrape thus share a count. */
+  /** Counts again only if the last count is too old. All metrics of one scrape thus come from the same count. */
   async function refresh(): Promise<void> {
     if (time.monotonic() - countedAt <= limits.backlog_age_ms_max) return;
     await time.within(limits.backlog_wait_ms_max, count().catch(onError));

@@ -1,6 +1,6 @@
 /**
- * Cleans up in the background of the role `flush`. Ends unused sessions. Removes messages and files that are too old,
- * and the remaining data of deleted accounts.
+ * Runs the background cleanup of the role `flush`. Ends unused sessions. Removes old messages, old files, and the
+ * remaining data of deleted accounts.
  */
 
 import { journalLimits as limits } from '../journal/limits.js';
@@ -50,7 +50,8 @@ export function startCleanup({ config, time, log, store, files, figures, held }:
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // Keeps files during a drill, because they may belong to the original installation.
+      // Keeps files during a drill (a test with a restored backup), because they may belong to the original
+      // installation.
       for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
           log.warn({ reason: error.message }, `cleanup of ${kind} failed and will be retried`),

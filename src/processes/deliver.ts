@@ -26,7 +26,7 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
-/** Creates the part of the role that stores delivered updates. Returns null without the setting UPDATES_DAYS. */
+/** Creates the component that stores delivered updates. Returns null if the setting UPDATES_DAYS is 0. */
 function createKeeper({ config, time, store, figures, troubles }: Backends): UpdateKeeper | null {
   if (config.UPDATES_DAYS === 0) return null;
   const keeper = new UpdateKeeper({
@@ -48,7 +48,7 @@ function createKeeper({ config, time, store, figures, troubles }: Backends): Upd
   return keeper;
 }
 
-/** Creates the parts of the role. `aroundSend` wraps the function that sends to webhooks. */
+/** Creates the components of the role `deliver`. `aroundSend` wraps the function that sends requests to webhooks. */
 function createParts(backends: Backends, aroundSend: (send: Send) => Send, keeper: UpdateKeeper | null) {
   const { config, time, random, managementBot, log, store, files, wakeQueue, traces, troubles, held } =
     backends;
@@ -90,7 +90,8 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // Sends nothing during a drill. A failed delivery would otherwise count as the receiver's failure.
+    // Waits until a drill (a test with a restored backup) ends instead of failing the delivery, because a failure would
+    // count against the receiver.
     send: aroundSend(async (to, headers, body, signal, maySend) => {
       while (held() && signal?.aborted !== true) await time.sleep(held_look_ms, { ref: false });
       return sender.send(to, headers, body, signal, maySend);
@@ -107,7 +108,7 @@ function createParts(backends: Backends, aroundSend: (send: Send) => Send, keepe
       if (dead !== null)
         log.warn({ bot, slot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
-    // A truncated answer is ignored, because the call in it may be incomplete.
+    // Ignores a truncated answer, because the bot method call in the answer may be incomplete.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
     onRemoved: (queue) =>

@@ -18,7 +18,7 @@ import { processLimits } from './limits.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** Returns how much of a journal's limits is used. 1 means that a limit is reached. */
+/** Returns how full a journal is, relative to its limits. 1 means that a limit is reached. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
@@ -43,14 +43,14 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
 async function overdueWebhooks({ connection, keys, time }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // Webhooks that became due in the last few seconds do not count.
+      // Counts only webhooks that have been due for 10 s. More recent ones are not overdue yet.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', time.now() - 10_000),
     ),
   );
   return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
 }
 
-/** Lists webhooks and routes that have had only failures for `processLimits.failing_finding_ms`. */
+/** Lists webhooks and webhook routes that have had only failures for `processLimits.failing_finding_ms`. */
 async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFacts[]> {
   const { failing_finding_ms: ms, failing_findings_max: max } = processLimits;
   const failing = await loadFailingFor(shards.control.db, ms, max);
@@ -62,15 +62,16 @@ async function failingWebhooks({ store, shards }: Backends): Promise<WebhookFact
         slot === 0 ? [] : store.webhooks.routes(bot),
         store.queues.info(queue),
       ]);
-      // A single failure is no finding, even if its retry is minutes away.
+      // Skips a webhook if less than `ms` lie between its first and its last failure. A single failure is thus not
+      // reported, even if the retry is minutes away.
       if (webhook === null || error === null || (error.date - since) * 1_000 < ms) return [];
       const route = routes.find((each) => each.slot === slot)?.name ?? null;
       const { host } = new URL(webhook.url);
       return [{ username, route, host, since, error: error.message }];
     }),
   );
-  // Leaves out a webhook whose settings cannot be read, for instance because its key is missing. The others are still
-  // shown.
+  // Leaves out a webhook whose settings cannot be read, for instance because its key is missing. All other webhooks are
+  // still shown.
   return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
 }
 
@@ -133,8 +134,8 @@ async function movingNow({ pool, time }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * Collects the facts. `warnings` are about the configuration of Redis. Throws an error if Redis or Postgres is
- * unavailable.
+ * Collects the facts from which findings are derived. `warnings` are the warnings about the configuration of Redis.
+ * Throws an error if Redis or Postgres is unavailable.
  */
 export async function gather(
   backends: Backends,

@@ -17,19 +17,19 @@ export interface DatabaseFacts {
   readonly connectionsMax: number;
   readonly quarantined: number;
   /**
-   * For how many future days there are partitions for delivery failures. Null for a database without chat partitions.
+   * For how many days ahead the table of delivery failures has partitions. Null for a database that stores no chats.
    */
   readonly failureDaysAhead: number | null;
-  /** For how many future days there are partitions for messages. Null for a database without chat partitions. */
+  /** For how many days ahead the table of messages has partitions. Null for a database that stores no chats. */
   readonly messageDaysAhead: number | null;
   /**
-   * The partitions for delivered updates. Null without the setting UPDATES_DAYS, and for a database without chat
-   * partitions.
+   * The table partitions for delivered updates. Null if UPDATES_DAYS is not set, and for a database that stores no
+   * chats.
    */
   readonly keptDays: DaysState | null;
   /** The last loss of committed transactions: how many ms ago, and how many transactions. Null if there was none. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** The number of partitions that must still be written again from Redis. */
+  /** How many chat partitions must be written from Redis to Postgres again. */
   readonly rewriting: number;
 }
 
@@ -46,7 +46,7 @@ export interface WebhookFacts {
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** Warnings about the configuration of Redis, from the check at the start. */
+  /** Warnings about the configuration of Redis. Petrel checks the configuration when a process starts. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
@@ -67,7 +67,7 @@ export interface Facts {
   readonly databases: readonly DatabaseFacts[];
   /** The unfinished move of partitions, or null. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** True during a drill. Petrel then sends no requests to webhooks and browsers. */
+  /** True during a drill (a test with a restored backup). Petrel then sends no requests to webhooks and browsers. */
   readonly held: boolean;
   /** Why uploaded files cannot be written. Null if they can be written or if this was not checked. */
   readonly files: string | null;
@@ -84,7 +84,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move counts as interrupted if no process has reported it for this long, in ms. */
+/** A move of partitions counts as interrupted after this many ms without a report from the process that moves them. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -224,7 +224,7 @@ function ofWebhook({ username, route, host, since, error }: WebhookFacts): Findi
   const which = route === null ? 'the webhook' : `the webhook route ${route}`;
   const start = new Date(since * 1_000).toISOString().slice(0, 16).replace('T', ' ');
   return {
-    // A receiver that fails is its owner's fault. It must not fail the operator's health checks.
+    // A failing receiver is the fault of the bot's owner, so it must not make the operator's health checks fail.
     bad: false,
     what: `${which} of @${username} at ${host} has failed every attempt since ${start} UTC: ${error}`,
     todo: 'ask the owner of the bot to check the receiver; updates that fail for a day become dead letters',

@@ -10,7 +10,10 @@ import { flushFigures } from './history.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/** Closes Redis for a clean shutdown. Roles that change state stop before this role, and Redis stops after it. */
+/**
+ * Records in Redis that Redis was shut down cleanly. Runs after all roles that change state have stopped, and before
+ * Redis stops.
+ */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery

@@ -51,14 +51,16 @@ import type { Role } from './role.js';
 import { signerOf } from './signer.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** Publishes the keys with which receivers verify deliveries. Without keys, the path is unknown. */
+/**
+ * Serves the public keys with which receivers verify deliveries. Without WEBHOOK_SIGNING_KEYS, the page does not exist.
+ */
 function keyPages({ WEBHOOK_SIGNING_KEYS: keys }: Config): Readonly<Record<string, RequestHandler>> {
   if (keys === undefined) return {};
   const text = publicKeySet(keys);
   return { [keySetPath]: (request) => request.reply(200, text) };
 }
 
-/** The form of a request id. No token has this form. */
+/** Matches valid request ids. Never matches a bot's or person's token, because these tokens contain a colon. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
@@ -157,7 +159,7 @@ function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
 
 const files_look_ms = 30_000;
 
-/** Aborts the start if uploads cannot be written, and then repeats this check regularly. Throws a StartError. */
+/** Throws a StartError if uploaded files cannot be written. Otherwise repeats the check regularly and logs changes. */
 async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);
@@ -173,7 +175,7 @@ async function watchFiles({ filesProblem, time, log, figures }: Backends) {
   return { problem: () => problem, stop: () => time.cancel(timer) };
 }
 
-/** Creates the pages of posts. If readers need an account, each page only offers to sign in. */
+/** Creates the pages of posts. If the setting POST_PAGES is off, the pages show no post and only offer to sign in. */
 function postPages({ config, store }: Backends): PostPages | undefined {
   const pages = createPostPage(baseUrlOf(config));
   if (pages === undefined) return undefined;
@@ -263,8 +265,9 @@ export async function startFront(
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front', time) : undefined;
   let leaving = false;
-  // Returns whether the front can answer requests. It needs Redis, but no token lease: without the lease, it looks up
-  // the token at each call. In a cluster, one master has all leases, and losing this master must not stop every front.
+  // Returns whether the front can answer requests. The front needs Redis, and also a lease on its token cache unless
+  // Redis is a cluster. In a cluster, one master has all leases, and losing this master must not stop every front.
+  // Without a lease, the front looks up the token of each call.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const routed = openDispatch(backends, {

@@ -1,7 +1,7 @@
 /**
- * Records figures of the last hour for the charts of the operations page. All processes add their figures to the same
- * points. One hash in Redis has up to `history_points_max` points of up to `history_point_bytes_max` bytes. Readers
- * skip names that they do not know, because another version may have added them.
+ * Records the figures of the last hour for the charts of the operations page. A point of the charts combines the
+ * figures of all processes for a few seconds. One Redis hash has up to `history_points_max` points of up to
+ * `history_point_bytes_max` bytes. Readers ignore unknown names, because another version may have added them.
  */
 import { durationBounds } from '../obs/distribution.js';
 import type { CallFigures } from '../obs/requests.js';
@@ -80,20 +80,21 @@ export function startHistory(
   const send = (parts: readonly string[]) =>
     runner.call('presence/add_figures', 0, { figures: keys.figures() }, { added: parts.join(' ') });
 
-  /** Adds the figures. Returns how many ms later the next point should be written. */
+  /** Adds the figures to the current point. Returns the time in ms until the next point is to be written. */
   async function add(): Promise<number> {
     const parts = grown();
-    // Adds nothing while this Redis is not in use, because it may belong to another installation.
+    // Adds nothing before this Redis server has passed its check, because the server may belong to another
+    // installation.
     if (!connection.at(0)?.runId()) return limits.history_step_ms;
     const added = await send(parts);
     if (added.status !== 'ok') return limits.history_step_ms;
-    // INFO is slow, so only one process reads the memory for each point.
+    // Only one process per point reads the memory usage of Redis, because the command INFO is slow.
     if (added.first === 1) await send([`redis_bytes ${await redisBytes(backends)}`]);
     return added.rest_ms;
   }
 
-  // Writes in the middle of each point's interval, according to the clock of Redis. Each point is thus written exactly
-  // once even if a timer fires slightly early or late.
+  // Each point of the history covers an interval of the Redis clock. Writes in the middle of the interval, so that each
+  // point is written exactly once even if a timer fires slightly early or late.
   const round = async (): Promise<void> => {
     const rest = await add().catch((error: Error) => {
       onError(error);
@@ -115,7 +116,7 @@ export function startHistory(
   };
 }
 
-/** Builds a point from its figures. */
+/** Builds a chart point from the figures that were recorded for it. */
 export function pointOf(at_ms: number, figures: ReadonlyMap<string, number>): History['points'][number] {
   const count = (name: string) => figures.get(`+${name}`) ?? 0;
   const deliveries = [...figures].flatMap(([name, attempts]) =>
@@ -147,7 +148,8 @@ export async function readHistory(
   const client = connection.at(0)?.client;
   if (!client) throw new Error('the server of partition 0 is unavailable');
   const at_ms = await clockOf(client);
-  // Leaves out the current point, to which processes still add. It has replaced the point of an hour ago.
+  // Leaves out the current point, because processes still add figures to it. In Redis, the current point has already
+  // replaced the point of an hour ago.
   const current = Math.floor(at_ms / step_ms);
   const first = Math.max(current - places + 1, Math.floor(afterMs / step_ms) + 1);
   const numbers = Array.from({ length: Math.max(0, current - first) }, (_, i) => first + i);

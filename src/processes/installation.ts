@@ -9,12 +9,12 @@ import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
-/** Thrown when a start cannot succeed until an operator changes a setting. The message names the change. */
+/** Thrown if a process cannot start until an operator changes a setting. The message names the change. */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Compares the settings with the recorded ones. Throws a StartError. */
+/** Compares the settings with those that the first node recorded. Throws a StartError. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
@@ -48,8 +48,9 @@ export async function checkSettings(db: Sql, config: Given): Promise<void> {
 }
 
 /**
- * Compares the settings with the recorded ones and opens the secrets. Some secrets must survive a change of the pepper,
- * so they are derived from the installation's first pepper, which is stored encrypted. Throws a StartError.
+ * Compares the settings with those recorded in Postgres, and returns the secrets. Some secrets must survive a change of
+ * the pepper. They are derived from the installation's first pepper, which Postgres stores encrypted. Throws a
+ * StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
@@ -63,7 +64,7 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // A node that started a moment earlier may have recorded its values.
+  // Reads the recorded values again, because another node may have been first to record its values.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');
@@ -85,7 +86,8 @@ export async function checkPartitions(redis: RedisConnection['client'], keys: Ke
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Only the first node writes the number. Other nodes must be able to start while Redis is full and refuses writes.
+  // Only the first node writes the number of partitions to Redis. Other nodes only read the number, so that they can
+  // start while Redis is full and refuses writes.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();

@@ -1,22 +1,23 @@
 /** The limits of the reports by processes and of the operations page. */
 export const processLimits = {
-  /** How old the count of pending work in Redis may be when metrics are read, in ms. */
+  /** The maximum age of the count of pending work, in ms. Metrics reuse a count up to this age. */
   backlog_age_ms_max: 1_000,
   /**
-   * How long a scrape of metrics waits for the count of pending work, in ms. After that, it gets the last known count.
+   * How long a scrape of metrics waits for the count of pending work in Redis, in ms. After that, the scrape uses the
+   * last known count.
    */
   backlog_wait_ms_max: 2_000,
   /**
-   * How often a process reports to the operations page, in ms. After `node_silent_ms` without a report it counts as
-   * silent, and after `node_age_ms_max` as ended.
+   * How often a process reports to the operations page, in ms. A process that has not reported for `node_silent_ms`
+   * counts as silent. After `node_age_ms_max` without a report, the process counts as ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,
   node_age_ms_max: 30_000,
   node_calls_reported_max: 40,
   /**
-   * The history of the operations page: the length of a point, and how many points there are. Together they cover an
-   * hour. A point has about 300 bytes, however many processes there are.
+   * The history of the operations page: the interval between two points, the number of points, and the maximum size of
+   * a point. Together the points cover an hour. A point has about 300 bytes, however many processes there are.
    */
   history_step_ms: 5_000,
   history_points_max: 720,

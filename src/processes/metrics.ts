@@ -16,8 +16,8 @@ export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
   createMetrics({ version, engine: name, engineVersion });
 
 /**
- * Returns the status pages by path. A `problem` is shown on the readiness page. The process still counts as ready,
- * because calls without files work.
+ * Returns the status pages by path. If `problem` returns a text, the readiness page also reports that uploaded files
+ * cannot be written. The process still counts as ready, because calls without files work.
  */
 export const statusPages = (
   metrics: Metrics,
@@ -85,7 +85,7 @@ export function registerMetrics(
   for (const figure of [...own, ...figures]) metrics.register(figure);
 }
 
-/** Serves the status pages if METRICS_PORT is set. Stops after the other roles of the process. */
+/** Serves the status pages if METRICS_PORT is set. This server stops after the other roles of the process. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, time, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };

@@ -1,6 +1,6 @@
 /**
- * Reports on this process. Every process writes its counters to a Redis hash every few seconds, and any front reads the
- * hash for operators. Reports delay no calls.
+ * Reports the state of this process to operators. Every process writes its counters to a Redis hash every few seconds,
+ * and any front can show the hash. Calls never wait for a report.
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -16,7 +16,7 @@ import { processLimits } from './limits.js';
 import { clockOf } from './redis_clock.js';
 import type { Role } from './role.js';
 
-/** A report. `reported_ms` is when it was made, according to the clock of Redis. */
+/** A process's report. `reported_ms` is when the report was made, according to the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
 /**
@@ -47,7 +47,8 @@ export async function readNodes({
   const seen: SeenNode[] = [];
   const gone: string[] = [];
   let bytes = 0;
-  // Sorts the reports, so that always the same processes lose their details.
+  // Sorts the reports by node. If all reports together are too large, the last ones lose their details. Because of the
+  // order, the same nodes lose their details each time.
   for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
     const reported_ms = Number(text.slice(0, space));
@@ -69,12 +70,12 @@ export async function readNodes({
 
 /**
  * How often the event loop is measured, in ms. Each measurement wakes the process. An interval of 20 ms would use more
- * than half of an idle process's CPU budget.
+ * than half of the CPU time that an idle process may use.
  */
 const loop_look_ms = 100;
 /**
- * A process that is busy for less than this share of the time counts as idle, and the delay of its event loop is not
- * measured.
+ * A process that is busy for less than this share of the time counts as idle. The event loop delay of an idle process
+ * is not measured.
  */
 const idle_share_max = 0.02;
 
@@ -99,7 +100,7 @@ function createPulse(time: Time) {
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
       const found = {
-        // The measured delay includes the interval of the measuring timer.
+        // Subtracts the interval of the measuring timer, because the measured delay includes it.
         loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - loop_look_ms),
         loop_max_ms: Math.max(0, inMs(delay.max) - loop_look_ms),
         cpu: Math.round(share * 1_000) / 1_000,
@@ -121,7 +122,10 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-/** Reports this process regularly until it stops, and once more at shutdown. This role must start last. */
+/**
+ * Reports the state of this process regularly until the process stops, and once more at shutdown. Must be started after
+ * all other roles.
+ */
 export const reportAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
@@ -142,7 +146,8 @@ export const reportAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.lastReport = report;
-      // Reports nothing while this Redis is not in use, because it may belong to another installation.
+      // Reports nothing before this Redis server has passed its check, because the server may belong to another
+      // installation.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
       await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(report) });
@@ -152,7 +157,8 @@ export const reportAs =
     const onStopping = () => void (reportOnce.running() ?? Promise.resolve()).then(reportOnce);
     stopping.addEventListener('abort', onStopping, { once: true });
     reportOnce();
-    // Removes expired reports of killed processes. Nobody else would if operators never open the page.
+    // Reading the reports removes expired reports of killed processes. Otherwise, these reports would stay until an
+    // operator opens the operations page.
     await readNodes(backends).catch(onError);
     const stopReporting = time.repeat(processLimits.node_tell_ms, reportOnce);
     const history = startHistory(backends);

@@ -1,7 +1,7 @@
 /**
- * Records which keys and peppers the running nodes have. A node joins only if it and each other node can decrypt and
- * look up each other's values. If keys are introduced in the wrong order, the new node fails to start. Otherwise calls
- * would fail later. A rotation also checks here whether a node still uses an old key.
+ * Records which keys and peppers the running nodes have. A new node starts only if it and every running node can
+ * decrypt each other's values and find tokens by each other's hashes. Without this check, keys that are introduced in
+ * the wrong order would make calls fail later. A rotation also checks here whether a node still uses an old key.
  */
 
 import type { Logger } from '../obs/log.js';

@@ -1,7 +1,7 @@
 /**
  * Shows operators the state of the whole installation. Queries the databases and Redis on demand, at most once per
- * interval for all viewers together. If one of them is unavailable, only its part is missing, and the others are not
- * delayed.
+ * interval for all viewers together. If a database or a Redis server is unavailable, only the figures from that server
+ * are missing. All other figures are shown without delay.
  */
 
 import { version } from '../config/version.js';
@@ -79,7 +79,7 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
 
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Leaves out warnings about Redis, because every process checks Redis at its start.
+  // Passes no warnings about Redis, because every process already logs these warnings when it starts.
   const facts = await gather(backends, state, [], null);
   return {
     facts,
@@ -161,8 +161,8 @@ async function look(backends: Backends): Promise<Overview> {
 }
 
 /**
- * Returns the bots with the most pending updates, among those whose webhooks are due. Polling bots are not ranked, but
- * operators can look them up by name.
+ * Returns the bots with the most pending updates. Looks only at bots with a due webhook. Operators can look up polling
+ * bots by name.
  */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
   const { count } = keys.partitions;

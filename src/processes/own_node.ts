@@ -6,9 +6,9 @@ export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'
 
 /** A role's figures for the history, keyed by name. They are whole numbers. */
 export interface NodeFigures {
-  /** Counters, which only grow. The history has their sum over all processes. */
+  /** Counters, which only grow. The history adds up the counters of all processes. */
   readonly counts?: Readonly<Record<string, number>>;
-  /** Current values. The history has their maximum over all processes. */
+  /** Current values. The history keeps the highest value of all processes. */
   readonly levels?: Readonly<Record<string, number>>;
 }
 

@@ -1,4 +1,4 @@
-/** Logs and counts when Postgres lost transactions or another server replaced it. */
+/** Logs and counts losses of Postgres transactions and replacements of Postgres servers. */
 
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';

@@ -58,7 +58,8 @@ const queries: readonly Query[] = [
         Number(le?.replace('+Inf', 'Infinity')),
       );
       if (i < 0) return;
-      // In Prometheus, a bucket's count includes the counts of all lower buckets.
+      // In Prometheus, the count of a bucket includes all lower buckets. Subtracting each count from the next higher
+      // bucket leaves that bucket's own count.
       add(`+t${i}`, value);
       add(`+t${i + 1}`, -value);
     },

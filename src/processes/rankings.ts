@@ -1,6 +1,6 @@
 /**
- * Ranks bots with problems over the control database and all shards. The lists have a limited length. Rows of a moved
- * partition are counted only once.
+ * Ranks the bots that have problems. Reads the control database and all shards. Each list has a limited length. If the
+ * rows of a moved partition are in two databases, counts them only once.
  */
 
 import * as rows from '../postgres/bots/ranking.js';
@@ -34,8 +34,8 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
 /**
- * Returns up to `limit` bots: first those whose webhook fails now, then those with the most failed attempts. Loads at
- * most `callLimits.bots_looked_at_max` failing bots.
+ * Returns up to `limit` bots. Bots whose webhook is failing now come first, then the bots with the most failed
+ * attempts. Loads at most `callLimits.bots_looked_at_max` failing bots.
  */
 export async function mostFailing(sources: SourcesOfFailing, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;

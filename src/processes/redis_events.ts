@@ -13,8 +13,8 @@ export interface Histories {
 }
 
 /**
- * How long to wait before logging, in ms. All partitions notice a failover within milliseconds and thus share a log
- * line.
+ * How long to collect reports of a Redis failover before they are logged, in ms. All partitions report a failover
+ * within milliseconds, so one log line covers them.
  */
 const gatherMs = 500;
 

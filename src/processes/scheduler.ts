@@ -1,6 +1,7 @@
 /**
- * Publishes due scheduled posts in the background of the role `deliver` (decision 0087). Several processes may do so at
- * the same time, because each post is claimed before it is published, and every attempt has the same request id.
+ * Publishes scheduled posts when they are due (decision 0087). Runs in the background of the role `deliver`. Several
+ * processes may publish at the same time, because each post is claimed before it is published, and every attempt has
+ * the same request id.
  */
 import { isFinal, publishClaimed } from '../actions/scheduled_posts.js';
 import { figuresOf } from '../obs/metrics.js';
@@ -33,20 +34,20 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
       await publishClaimed(store, post);
       counts.published++;
     } catch (error) {
-      // After any other error, the post is published again when the claim has ended.
+      // After a temporary error, the post is published again when this process's claim on the post has ended.
       if (!isFinal(error)) return onError(error);
       await store.scheduledPosts.failed(post, error.kind).catch(onError);
       counts.failed++;
     }
   }
 
-  /** Publishes the due posts. Returns how many ms later to check again. */
+  /** Publishes the due posts. Returns the time in ms until the next check for due posts. */
   async function publishDue(): Promise<number> {
     while (!stopping.signal.aborted) {
       const ms = (await store.scheduledPosts.untilDue()) ?? Number.POSITIVE_INFINITY;
       if (ms > 0) return ms;
       const due = await store.scheduledPosts.claimDue();
-      // Another process is claiming the due posts.
+      // If nothing could be claimed, another process has claimed the due posts.
       if (due.length === 0) break;
       await Promise.all(due.map(publish));
     }
@@ -57,7 +58,8 @@ export function startScheduler({ store, time, held, troubles, figures }: Schedul
     let cleanAt = 0;
     while (!stopping.signal.aborted) {
       let ms: number = limits.scheduled_posts_retry_ms;
-      // Publishes nothing during a drill, because the posts belong to the original installation.
+      // Publishes nothing during a drill (a test with a restored backup), because the posts belong to the original
+      // installation.
       if (!held())
         ms = await publishDue().catch((error: unknown) => {
           onError(error);

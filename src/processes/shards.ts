@@ -37,7 +37,7 @@ export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** Returns the standbys. Throws a StartError for the standby of a database that is not configured. */
+/** Returns the configured standbys. Throws a StartError if a standby belongs to a database that is not configured. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -52,8 +52,8 @@ export function standbysOf(
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**
- * Throws a StartError if this program cannot use a database's schema. With `waits`, an outdated schema is an ordinary
- * error, because a migration may be running.
+ * Throws a StartError if this program cannot use a database's schema. If `waits` is true and the schema is outdated,
+ * throws an ordinary error instead, because a migration may be running.
  */
 export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): Promise<void> {
   for (const { id, url } of urls) {
@@ -85,7 +85,7 @@ async function withDatabases(
   }
 }
 
-/** Refuses a database that belongs to another installation or is another shard of this one. */
+/** Refuses a database that belongs to another installation, or that is not the shard that the settings say. */
 function compareNote(id: number, installation: string, found: string): void {
   if (found === `${id} ${installation}`) return;
   const [number, of] = found.split(' ');
@@ -103,7 +103,8 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   await withDatabases(urls, 'check', async (_, others, installation) => {
     for (const { id, pool } of others) {
       const found = await noteOf(pool);
-      // A migration may be about to record the shard number.
+      // Throws an ordinary error, not a StartError, because a running migration may be about to record the shard
+      // number.
       if (found === undefined)
         throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
@@ -112,9 +113,9 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
 }
 
 /**
- * Records the shard number in each database that has the schema. In a new installation, the partitions are divided
- * evenly over DATABASE_SHARDS. In an existing one, they stay in place until `petrel shards move`. Throws a StartError
- * or an error of Postgres.
+ * Records its shard number in each database. In a new installation, divides the partitions evenly among
+ * DATABASE_SHARDS. In an existing installation, partitions stay where they are until `petrel shards move`. Throws a
+ * StartError or an error of Postgres.
  */
 export async function noteShards(
   urls: readonly ShardUrl[],
@@ -127,8 +128,8 @@ export async function noteShards(
       const found = await noteOf(pool);
       if (found !== undefined) compareNote(id, installation, found);
     }
-    // A node starts to serve as soon as every shard has recorded its number. The partitions must be divided before
-    // that.
+    // Divides the partitions before the shard numbers are recorded, because nodes start to serve as soon as every
+    // database has recorded its shard number.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const { id, pool } of others)
       await plainSql(pool).run`
@@ -163,7 +164,7 @@ export interface OpenOptions {
   readonly role: string;
   readonly node: string;
   readonly connection: RedisServers;
-  /** Returns the script runner, which does not exist yet when this object is created. */
+  /** Returns the script runner. This is a function because the runner is created after these options. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;

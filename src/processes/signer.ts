@@ -5,6 +5,6 @@ import { signingKey } from '../delivery/outbound/signing_keys.js';
 
 export const signerOf = ({ HEADER_SERVICE_NAME, WEBHOOK_SIGNING_KEYS: keys }: Config): SignerOptions => ({
   service: HEADER_SERVICE_NAME,
-  // Only the first key signs. Receivers already know the others.
+  // Signs with the first key only. The other keys are published too, so that receivers know them before they are used.
   signingKey: keys && signingKey(keys[0] as string),
 });

@@ -1,4 +1,6 @@
-/** Connects traces with deliveries and with a front's requests. Not used if traces are turned off. */
+/**
+ * Connects traces with webhook deliveries and with a front's requests. Used only if traces are on.
+ */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
@@ -9,8 +11,8 @@ import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 
 /**
- * Returns the name of the change that a call made. Undefined if the call's result is not a message. The update queue
- * uses the same name.
+ * Returns the name of the message change that a call made. The update queue uses the same name for this change. Returns
+ * null if the call's result is not a message.
  */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
   const { message_id, chat, edit_date } = (result ?? {}) as {
@@ -20,7 +22,8 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // The bot and the person of a direct chat. The call's result contains only the id of the other side.
+  // Finds the bot and the person of a direct chat. If a bot called, `id` is the person's id. If a person called, `id`
+  // is the bot's id.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);
@@ -44,9 +47,7 @@ export function tracedRequests(traces: Traces, handler: RequestHandler, meter: R
   };
 }
 
-/**
- * Sets the header `traceparent` in the answer to a poll. It names the first kept trace of the updates in the answer.
- */
+/** Sets the header `traceparent` in the answer to a poll. Uses the trace of the first update that has a known trace. */
 function traceBatch(traces: Traces, request: ApiRequest, updates: readonly object[]): void {
   for (const update of updates) {
     const [, [kind = '', message] = []] = Object.entries(update);
