@@ -85,7 +85,7 @@ interface Parameters {
   readonly required: readonly string[];
 }
 
-/** Uses the shared description of a parameter's name if its schema has no description. */
+/** If the schema of a parameter has no description, uses the shared description for the parameter's name. */
 function parametersOf(schema: z.ZodType | null, components: Components): Parameters {
   const whole = schema === null ? {} : documentSchema(schema, 'input', components);
   const properties = (whole.properties ?? {}) as Parts;
@@ -135,7 +135,8 @@ const pictureBody: Json = {
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /**
- * Adds the parameters of calls with `inline_message_id`. A parameter counts as optional unless all calls require it.
+ * A method that can also edit inline messages has a second set of parameters, with `inline_message_id`. Merges both
+ * sets. A parameter counts as required only if both sets require it.
  */
 function withInline({ ofInline }: Method, usual: Parameters, components: Components): Parameters {
   if (ofInline === undefined) return usual;
@@ -230,7 +231,7 @@ const securityOf = {
   anyone: [],
 };
 
-/** A call that needs no token ignores a wrong one, so it cannot fail with `unauthorized`. */
+/** A call that needs no token ignores a wrong token, so it cannot fail with `unauthorized`. */
 const everywhereFor = (caller: Endpoint['caller']): readonly ErrorName[] =>
   caller === 'anyone' ? everywhere.filter((kind) => kind !== 'unauthorized') : everywhere;
 

@@ -44,8 +44,8 @@ async function searchText(operations: Operations): Promise<string> {
 }
 
 /**
- * Returns the handlers of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that
- * are on, which the document lists for load tools.
+ * Returns the handlers of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the active rate limits.
+ * The OpenAPI document contains them, so that load tools can read them.
  */
 export function referencePages(
   options: Operations & Omit<HeadOptions, 'version'>,

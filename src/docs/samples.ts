@@ -7,7 +7,7 @@ import type { Json } from './openapi_schemas.js';
 export interface SampleCall {
   readonly verb: string;
   readonly path: string;
-  /** The environment variable with the token. Null for a call without a token in a header. */
+  /** The environment variable that contains the token. Null if the call sends no token in a header. */
   readonly token: 'TOKEN' | null;
   readonly query: Readonly<Record<string, unknown>>;
   /** The JSON body, or null for a call without a body. */

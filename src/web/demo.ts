@@ -24,8 +24,8 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
 /**
- * Checks the key in the request, and removes the file with the key. If several fronts share the file, only one of them
- * succeeds.
+ * Checks the key in the request, and removes the file with the key. If several fronts receive the same key, only one of
+ * them can remove the file and succeeds.
  */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
@@ -35,8 +35,8 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
 }
 
 /**
- * Returns the page `/app/demo` for a front that `dev` started. If `path` is undefined, there is no such page. `path` is
- * the file with the demo data. `keyPath` returns the path of the file with the one-time link's key.
+ * Returns the endpoint `/app/demo` for a front that `dev` started. `path` is the file with the demo data. If `path` is
+ * undefined, there is no such endpoint. `keyPath` returns the path of the file with the one-time link's key.
  */
 export function demoPages(
   path: string | undefined,

@@ -24,9 +24,9 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * The policy of the application. Only scripts and styles from this origin are allowed. Pictures and sound from other
- * hosts are allowed, because people send media by URL; the application asks the person before it loads them. Because of
- * `trusted-types`, text cannot become markup or script.
+ * The Content-Security-Policy of the application. Scripts and styles must come from this origin. Pictures and sound may
+ * come from other hosts, because people send media by URL. The application asks the person before it loads them.
+ * `trusted-types` prevents text from becoming markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -46,7 +46,7 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** The policy of the guides, which use only scripts and styles from this origin. */
+/** The Content-Security-Policy of the guides, which use only scripts and styles from this origin. */
 const guidesPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -59,18 +59,21 @@ const guidesPolicy = [
 ].join('; ');
 
 /**
- * The policy of the operators' page, on which trusted-types policies are forbidden too. It is strict, because an
+ * The Content-Security-Policy of the operators' page. It is stricter than the policy of the guides, because an
  * operator's token gives access to everything.
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
 /**
- * The policy of pages of posts. It is as strict as that of the operators' page, because strangers write the text of
- * posts.
+ * The Content-Security-Policy of pages of posts. It is as strict as the policy of the operators' page, because
+ * strangers write the posts.
  */
 export const postPolicy = operatorsPolicy;
 
-/** The policy of the API reference. It allows the styles, fonts and images that Redoc's script contains. */
+/**
+ * The Content-Security-Policy of the API reference. It also allows inline styles and embedded fonts and images, because
+ * Redoc needs them.
+ */
 const referencePolicy = guidesPolicy
   .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
   .replace("img-src 'self'", "img-src 'self' data:; font-src data:");
@@ -111,8 +114,8 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
 }
 
 /**
- * Reads a built file. Browsers may cache a file with a hash in its name forever, because it never changes, but must ask
- * again for any other file.
+ * Reads a built file. If the file's name contains a hash, browsers may cache the file forever, because its content
+ * never changes. For any other file, browsers must ask again.
  */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
@@ -153,7 +156,10 @@ async function encodedWith(plain: Buffer, names: typeof encodings): Promise<Map<
   return new Map(await Promise.all(names.map(async (name) => [name, await encoders[name](plain)] as const)));
 }
 
-/** Compresses a body in one encoding that the client accepts, if there is one. */
+/**
+ * Compresses a body in the best encoding that the client accepts. The result is empty if the client accepts no
+ * encoding.
+ */
 export function encodedFor({ acceptEncoding }: ApiRequest, plain: Buffer): Promise<Map<string, Buffer>> {
   const chosen = chosenEncoding(acceptEncoding, encodings);
   return encodedWith(
@@ -166,8 +172,8 @@ export const tagOf = (plain: Buffer): string =>
   `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
 
 /**
- * Turns JSON text that was created at run time into a file with the same headers and encodings as a built file.
- * Compresses it outside the event loop.
+ * Gives JSON text that was created at run time the same headers and encodings as a built file. Compresses the text
+ * outside the event loop.
  */
 export async function jsonAsset(text: string): Promise<Asset> {
   const plain = Buffer.from(text);
@@ -244,8 +250,8 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   pages['/docs/'] = (request) => redirect(request, '/docs');
-  // Redirects a browser that opens the service's address to the application. Other clients get the error for an unknown
-  // path.
+  // If a browser opens the root path of the service, redirects it to the application. Other clients get the error for
+  // an unknown path.
   pages['/'] = (request) =>
     request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');
   return pages;

@@ -1,4 +1,4 @@
-/** Builds the page of a post, for which a reader needs neither scripts nor an account (decision 0075). */
+/** Builds the page of a post. Anybody can read it without scripts and without an account (decision 0075). */
 import { existsSync, readFileSync } from 'node:fs';
 import { heart } from '../rules/emoji.js';
 import { type Language, languages } from '../rules/identity_texts.js';
@@ -22,7 +22,9 @@ const entities: Readonly<Record<string, string>> = {
 /** Escapes text for use in an element or in an attribute with quotation marks. */
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? '');
 
-/** Returns a format for dates. If there is no data for the language, uses that of `en-GB`. */
+/**
+ * Returns the date format of a language. If the runtime has no data for the language, returns the format of `en-GB`.
+ */
 function dateIn(language: Language): Intl.DateTimeFormat {
   const locales = language === 'en' ? ['en-GB'] : [language, 'en-GB'];
   return new Intl.DateTimeFormat(locales, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
@@ -126,7 +128,7 @@ export function createPostPage(
       if (post === null) send(request, assetOf(plain, encoded, 'no-cache'), 404);
       else send(request, assetOf(plain, encoded, `public, max-age=${page_age_s_max}`));
     },
-    // Does not compress this page, because a refusal must take little CPU time.
+    // Does not compress this page, so that refusing a request takes little CPU time.
     refuse(request, { code, retryAfter }) {
       const language = chosenLanguage(request.acceptLanguage);
       const head = hiddenHead(postWords[language].refused);

@@ -27,7 +27,7 @@ export interface CallOptions {
   onProgress?: (bytes: number) => void;
 }
 
-/** Returns whether the service refused the call, so that repeating the call would be useless. */
+/** Returns whether the service refused the call. The service would refuse a repeated call too. */
 export const isRefusal = (error: unknown): boolean => error instanceof ApiFailure && error.status < 429;
 
 type Body = Record<string, unknown> | Blob | FormData | undefined;
@@ -96,10 +96,13 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
-/** Returns whether a call is safe to repeat, which is so for reads and for calls with an idempotency key. */
+/** Returns whether a call is safe to repeat. Reads and calls with an idempotency key are safe to repeat. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
-/** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */
+/**
+ * Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of
+ * `fetch`.
+ */
 export async function call<T>(
   verb: string,
   path: string,

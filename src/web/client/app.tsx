@@ -47,7 +47,7 @@ function Welcome() {
 
 /**
  * Moves the focus into a page when the person opens it, because the Tab key would otherwise first go through the whole
- * list of chats. Does not do this for the first page that a window shows.
+ * list of chats. The first page that a window shows does not get the focus.
  */
 function useFocusInPage(page: string, id: string): void {
   const shown = `${page}/${id}`;
@@ -166,7 +166,10 @@ function KeyboardShortcuts() {
   );
 }
 
-/** Loads and starts the code for notifications after the page was drawn. Returns a cleanup function. */
+/**
+ * Loads and starts the code for notifications. This code is loaded separately, so that the page is drawn earlier.
+ * Returns a cleanup function.
+ */
 function startPushLater(): () => void {
   let isHere = true;
   let end = () => {};
@@ -174,7 +177,7 @@ function startPushLater(): () => void {
     ({ startPush }) => {
       if (isHere) end = startPush();
     },
-    // If the code cannot be loaded, this window has no notifications until it is reloaded.
+    // If the code for notifications cannot be loaded, this window has no notifications until it is reloaded.
     () => {},
   );
   return () => {

@@ -15,7 +15,7 @@ export function startEarlyCalls(token: string): void {
   const answers = new Map<string, Promise<Response>>();
   for (const path of paths) {
     const answer = fetch(path, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
-    // The application handles the error when it takes this answer.
+    // Prevents an unhandled rejection. The application handles the error when it takes the answer.
     answer.catch(() => {});
     answers.set(path, answer);
   }
@@ -23,8 +23,8 @@ export function startEarlyCalls(token: string): void {
 }
 
 /**
- * Returns the answer of an early call. The same answer is returned only once. Undefined if there is no early call with
- * this path and token.
+ * Returns the answer of the early call with this path and token, or undefined if there is none. Each answer is returned
+ * only once.
  */
 export function takeEarlyAnswer(path: string, token: string): Promise<Response> | undefined {
   const { petrelEarlyCalls: early } = place;

@@ -29,7 +29,8 @@ import('./reasons.js').then(
 );
 
 export function reasonOf(error: unknown): string {
-  // Uses our own text, because the text of a `fetch` error comes from the browser and may be in another language.
+  // Shows the application's own text, because the text of a `fetch` error comes from the browser and may be in another
+  // language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;

@@ -5,7 +5,10 @@ export interface Piece {
   readonly isFound: boolean;
 }
 
-/** Returns the text in lower case. Keeps the length, so that positions stay valid. */
+/**
+ * Returns the text in lower case and with the same length, so that a position in the result is also valid in the given
+ * text.
+ */
 const folded = (text: string): string => {
   const lower = text.toLowerCase().replaceAll('ς', 'σ');
   if (lower.length === text.length) return lower;
@@ -18,7 +21,7 @@ export const wordsOf = (query: string): string[] => [
   ...new Set(query.split(/\s+/u).filter(Boolean).map(folded)),
 ];
 
-/** How much text a snippet shows before the first match, and how long a snippet is, in UTF-16 code units. */
+/** The maximum lengths of the text before the first match and of the whole snippet, in UTF-16 code units. */
 const before_max = 24;
 const snippet_max = 160;
 
@@ -46,7 +49,7 @@ export function snippetOf(text: string, words: readonly string[]): Piece[] {
   const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0);
   const first = places.length === 0 ? 0 : Math.min(...places);
   let from = first <= before_max ? 0 : first - before_max;
-  // Does not begin in the middle of a surrogate pair.
+  // Moves the start of the snippet back if it is in the middle of a surrogate pair.
   if (from > 0 && /[\udc00-\udfff]/.test(line[from] as string)) from--;
   const cut = line.slice(from, from + snippet_max).replace(/[\ud800-\udbff]$/, '');
   return piecesOf(`${from > 0 ? '…' : ''}${cut}${from + cut.length < line.length ? '…' : ''}`, words);

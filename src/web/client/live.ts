@@ -30,8 +30,9 @@ const rest_ms_max = 8_000;
 const unseen_ms = 3_000;
 
 /**
- * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream. When the
- * window becomes visible or hidden, reconnects immediately, because the new request reports this. No event is lost.
+ * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream.
+ * Reconnects when the window becomes visible or hidden, because each request tells the service whether the window is
+ * visible. No event is lost.
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;
@@ -42,7 +43,7 @@ export class LiveStream<E extends Events> {
   #swapping = false;
   /** Aborts the current connection. */
   #cut = new AbortController();
-  /** Ends the current wait. */
+  /** Ends the wait before the next connection. */
   #wake = () => {};
   #hiding: ReturnType<typeof setTimeout> | undefined;
 

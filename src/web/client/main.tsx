@@ -1,7 +1,8 @@
 /** Starts the application in its page. */
 import { createRoot } from 'react-dom/client';
 import { App } from './app.js';
-// Imports the picture cropper's styles here, because styles are loaded with the page. Its code is loaded later.
+// Imports the styles of the picture cropper here, because styles are loaded with the page. The code of the cropper is
+// loaded later.
 import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
@@ -12,7 +13,7 @@ import { setLanguage, wantedLanguage } from './words.js';
 
 const root = document.getElementById('root');
 if (root) {
-  // Loads the language and the session of another tab before the page is first drawn.
+  // Before the page is first drawn, loads the language and takes over the session of another tab.
   await Promise.all([setLanguage(wantedLanguage(), false).catch(() => {}), joinSession()]);
   createRoot(root).render(<App />);
 }

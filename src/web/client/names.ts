@@ -91,8 +91,8 @@ class Profiles extends Signal {
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
   /**
-   * Returns the page of a bot, or null if the bot does not exist. If the page is not loaded yet, starts to load it and
-   * returns undefined.
+   * Returns the profile page of a bot, or null if the bot does not exist. If the page is not loaded yet, starts to load
+   * it and returns undefined.
    */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
@@ -100,7 +100,10 @@ class Profiles extends Signal {
     return this.byName.get(username);
   }
 
-  /** Drops all pages, for example when the language changes. They are loaded again when they are needed. */
+  /**
+   * Drops the loaded profile pages of all bots, for example when the language changes. Each page is loaded again when
+   * it is needed.
+   */
   forget(): void {
     this.byName.clear();
     this.#asked.clear();

@@ -1,7 +1,6 @@
 /**
- * Reads the answer of an identity provider from the page's address, and removes it there. The answer contains a
- * one-time code, which must not stay in the address or in the browser's history. Then opens the page that was open when
- * the sign-in began.
+ * Reads the answer of an identity provider from the page's URL. Removes the answer from the URL and from the browser's
+ * history, because it contains a one-time code. Then opens the page that was open when the sign-in began.
  */
 import { go } from './route.js';
 
@@ -29,7 +28,7 @@ function take() {
   const query = location.search.slice(1);
   const { hash, keep } = takeLeft();
   history.replaceState(null, '', location.pathname);
-  // Changes only the fragment, so that the address still leads to this page.
+  // Sets only the fragment of the URL, so that the stored value cannot lead to another site.
   if (hash.startsWith('#/')) go(hash.slice(2));
   return { query, keep };
 }
@@ -44,6 +43,7 @@ export function rememberPage(keep: boolean): void {
   try {
     sessionStorage.setItem(key, JSON.stringify({ hash: location.hash, keep }));
   } catch {
-    // If storage is missing, the list of chats opens after the sign-in.
+    // If the browser does not allow storage, the page that is open now cannot open again after the sign-in. The list of
+    // chats opens instead.
   }
 }

@@ -38,7 +38,9 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned on notifications in this browser. Only this person gets them here. */
+/**
+ * Remembers which person turned on notifications in this browser. This browser shows notifications only to that person.
+ */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -48,8 +50,8 @@ const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
 /**
- * Waits until the worker is active. There is no `controllerchange` event to wait for, because the worker controls no
- * page.
+ * Waits until the service worker is active. Cannot wait for `controllerchange`, because that event is only for pages
+ * that the worker controls, and this worker controls none.
  */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
@@ -61,7 +63,7 @@ function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): P
   });
 }
 
-/** Subscribes with the service's current key. */
+/** Subscribes this browser to push notifications with the service's current key. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
   const registration = await navigator.serviceWorker.register(scriptUrl(worker));
@@ -100,8 +102,8 @@ async function leave(token: string): Promise<void> {
   const present = await known();
   if (!present) return;
   const { endpoint } = present;
-  // Uses the token of the person who signs out. If it is no longer valid, the service has already removed its
-  // subscriptions.
+  // Uses the token of the person who signs out. If the token is no longer valid, the service has already removed the
+  // subscriptions that were made with it.
   await Promise.allSettled([
     call('DELETE', '/api/me/push', { endpoint }, { as: token }),
     present.unsubscribe(),
@@ -139,7 +141,7 @@ async function look(): Promise<void> {
   else {
     const present = Notification.permission === 'granted' ? await known() : null;
     if (present && owner.read()) await subscribe();
-    // The subscription belongs to another person.
+    // If another person subscribed in this browser, ends that subscription.
     else await present?.unsubscribe();
     pushChoice.set(present && owner.read() ? 'on' : 'off');
   }

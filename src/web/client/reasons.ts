@@ -2,8 +2,8 @@
 import type { Words } from './words/en.js';
 
 /**
- * Maps the texts of the error catalogue, without their prefix ("Bad Request: "). Braces contain the names of variable
- * parts.
+ * Maps each text of the error catalogue, without its prefix (such as "Bad Request: "), to the key of its translation. A
+ * name in braces stands for a variable part of the text.
  */
 export const reasons: Readonly<Record<string, keyof Words>> = {
   'retry after {n}': 'fail_too_often',

@@ -1,6 +1,7 @@
 /**
- * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that. It is
- * never part of a URL. A new tab gets the token from another tab. Signing out ends the session in all tabs.
+ * Holds the signed-in person. The token is stored for this tab or, if the person wants to stay signed in, for this
+ * browser. The token is never part of a URL. A new tab gets the token from another tab. Signing out ends the session in
+ * all tabs.
  */
 import { Cell } from './cell.js';
 import { storedToken, token_key } from './stored_token.js';
@@ -11,7 +12,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(token_key);
     else storage().setItem(token_key, token);
   } catch {
-    // If storage is missing, the person is signed out when the page is closed.
+    // If the browser does not allow storage, the person is signed out when the page is closed.
   }
 }
 
@@ -23,8 +24,8 @@ export const token = new Cell(storedToken());
 export const me = new Cell<Self | null>(null);
 
 /**
- * A message between the tabs of this browser. A tab without a session asks the others for theirs. `byLink` is true if
- * the URL of the asking tab names a page, for example a chat.
+ * A message between the tabs of this browser. With `ask`, a tab without a session asks the other tabs for their
+ * session. `byLink` is true if the asking tab was opened with the URL of a page, for example of a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }
@@ -46,7 +47,9 @@ const tell = (message: TabMessage) => tabs?.postMessage(message);
 
 const demoKey = 'petrel.demo';
 
-/** Returns whether this browser offers demo people. In this case, each window may show another person. */
+/**
+ * Returns whether this browser has stored demo people. If so, different windows may be signed in as different people.
+ */
 function isDemo(): boolean {
   try {
     return localStorage.getItem(demoKey) !== null;
@@ -55,7 +58,9 @@ function isDemo(): boolean {
   }
 }
 
-/** How long a tab in the background waits before it answers, so that a visible tab answers first. */
+/**
+ * How long a tab in the background waits before it answers, in ms. During this time, a visible tab can answer first.
+ */
 const background_ms = 50;
 const answer_ms_max = 250;
 
@@ -103,14 +108,14 @@ export function signIn(secret: string, user: Self, keep: boolean): void {
 
 /** Functions that run at sign-out and still need the token. */
 export const leaving = new Set<(token: string) => Promise<void>>();
-/** How long these functions may run, and how long the whole sign-out may take before the page is loaded again. */
+/** The maximum time in ms for the functions in `leaving`, and for the whole sign-out. The page is then loaded again. */
 const work_ms_max = 1_000;
 const leaving_ms_max = 2_000;
 
 const within = (ms: number, work: Promise<unknown>): Promise<unknown> =>
   Promise.race([work, new Promise((resolve) => setTimeout(resolve, ms))]);
 
-/** Ends the session at the service too. If the token is not a session, it stays valid. */
+/** Ends the session at the service too. A token that does not belong to a session stays valid. */
 async function endSession(secret: string): Promise<void> {
   const headers = { Authorization: `Bearer ${secret}` };
   // `keepalive` lets this call finish although the page is loaded again soon.
@@ -138,7 +143,8 @@ function leave(last: Promise<unknown> = Promise.resolve()): void {
   write(tab, null);
   token.set('');
   me.set(null);
-  // Loading the page again removes everything that was loaded for this person. The empty fragment opens no page.
+  // Loading the page again removes everything that was loaded for this person. With an empty fragment, the page opens
+  // no chat.
   location.hash = '';
   void within(leaving_ms_max, last).then(() => location.reload());
 }

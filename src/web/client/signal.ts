@@ -4,7 +4,7 @@ import { Cell, Signal } from './cell.js';
 
 export { Cell, Signal };
 
-/** Redraws the component that calls this hook after each change. */
+/** A hook that redraws the calling component after each change of the signal. */
 export function useSignal(signal: Signal): number {
   return useSyncExternalStore(signal.subscribe, signal.version);
 }

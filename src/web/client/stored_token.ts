@@ -1,7 +1,7 @@
 /** Reads the stored token of the signed-in person. */
 export const token_key = 'petrel.token';
 
-/** If the browser does not allow storage, nothing is stored. */
+/** Returns null if no token is stored or the browser does not allow storage. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(token_key);

@@ -30,6 +30,6 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(key, chosen);
   } catch {
-    // If storage is missing, the choice is lost when the page is closed.
+    // If the browser does not allow storage, the choice is lost when the page is closed.
   }
 }

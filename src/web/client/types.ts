@@ -19,7 +19,7 @@ export type AddPolicy = Self['add_to_groups'];
 
 export type Button = InlineKeyboard['inline_keyboard'][number][number];
 
-/** A file of any kind. A video note has its length as width and height. */
+/** A file of any kind. The width and the height of a video note are its `length`. */
 export type FileRef = Document & Partial<PhotoSize & Video & Audio & Pick<Sticker, 'emoji' | 'set_name'>>;
 
 /** The kinds of content that have neither text nor a file. */
@@ -39,7 +39,7 @@ export type ServiceKind = (typeof serviceKinds)[number];
 
 export type MediaKind = Exclude<MessagePreview['kind'], ObjectKind | ServiceKind | 'text' | 'service'>;
 
-/** A post whose media has the fields of all kinds of files, because the pages show posts with any kind of file. */
+/** A post. Its media may have the fields of any kind of file, so that the pages show all kinds in the same way. */
 export type Post = Omit<WirePost, 'media'> & {
   media?: (FileRef & { type: MediaKind }) | { type: 'poll'; poll: Poll };
 };

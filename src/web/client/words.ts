@@ -1,4 +1,4 @@
-/** Loads the texts of the pages, which exist in seven languages. Loads only English and the chosen language. */
+/** Loads the texts of the pages. They exist in seven languages, but only English and the chosen language are loaded. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
 import { en, type Words } from './words/en.js';
@@ -36,15 +36,15 @@ const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
 /**
- * Returns the language of the account, or else the language that was chosen in this browser, or else the browser's own
- * language.
+ * Returns the language of the account. If there is none, returns the language that was chosen in this browser, or the
+ * browser's own language.
  */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // If the browser does not allow storage, its own language is used.
+    // If the browser does not allow storage, the chosen language is unknown.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -56,12 +56,12 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // If storage is missing, the choice is lost when the page is closed.
+    // If the browser does not allow storage, the choice is lost when the page is closed.
   }
   language.set(chosen);
 }
 
-/** Returns the text with this key. Replaces each `{name}` in it by the value with this name. */
+/** Returns the text with the key `name`. Replaces each `{…}` in the text by the value of that name. */
 export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
   return (words[name] ?? english[name] ?? '').replace(/\{(\w+)\}/g, (whole, value: string) =>
     String(values[value] ?? whole),
@@ -73,8 +73,8 @@ export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * Formats a date. If the browser does not know the language, uses the options `inDigits`, because the browser would
- * otherwise show the names of months in another language.
+ * Formats a date. If the browser does not know the language, formats the date in digits. Otherwise the browser would
+ * show the names of months in another language.
  */
 function format(
   name: string,

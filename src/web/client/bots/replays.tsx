@@ -1,6 +1,6 @@
 /**
- * Starts replays of stored updates into a webhook, and shows their progress. This code is loaded only with a webhook's
- * page.
+ * Starts replays, which deliver stored updates to a webhook again, and shows their progress. This code is loaded only
+ * with the page of a webhook.
  */
 import { useCallback, useEffect, useId, useState } from 'react';
 import { call, get } from '../api.js';

@@ -247,8 +247,8 @@ function Test({ base, route }: { base: string; route?: string }) {
 }
 
 /**
- * Returns the text of an attempt's outcome in the person's language. If the receiver gave no answer, the reason keeps
- * the service's text.
+ * Returns the outcome of an attempt in the person's language. If the receiver did not answer and the update will be
+ * retried, returns the service's error text, which is not translated.
  */
 function outcomeOf({ delivered, status, error, dead }: Attempt): string {
   if (delivered) return t('delivered');

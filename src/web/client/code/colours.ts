@@ -1,4 +1,6 @@
-/** Divides code into parts of one colour. Only the worker loads this file and the highlighting library. */
+/**
+ * Divides code into parts, each of which has one colour. Only the worker loads this file and the highlighting library.
+ */
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';
 import cpp from 'highlight.js/lib/languages/cpp';

@@ -22,7 +22,10 @@ interface Job {
 export const job_ms_max = 2_000;
 const waiting_max = 200;
 const kept_max = 200;
-/** In UTF-16 code units. Longer code is not coloured. A message has at most 4,096 characters. */
+/**
+ * The maximum length of code that is coloured, in UTF-16 code units. No message is longer, because a message has at
+ * most 4,096 characters.
+ */
 export const code_length_max = 8_192;
 
 /**

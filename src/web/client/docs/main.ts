@@ -3,7 +3,7 @@ import './docs.css';
 import { startSearch } from './search.js';
 import { startTheme } from './theme.js';
 
-// Closes the menu on a phone, because it would fill the screen.
+// Closes the menu of the guides on a phone, because an open menu would fill the screen.
 if (matchMedia('(max-width: 800px)').matches)
   document.querySelector('.side details')?.removeAttribute('open');
 startTheme(document.querySelector('.theme'));

@@ -11,8 +11,8 @@ export interface Entry {
 const found_max = 12;
 
 /**
- * Returns the entries that contain every word of the query. The best matches come first: entries whose title is the
- * query, then titles that begin with it, titles that contain all words, and all other entries.
+ * Returns the entries that contain every word of the query, the best matches first: entries whose title is the query,
+ * titles that begin with the query, titles that contain all words, and then all other entries.
  */
 export function find(entries: readonly Entry[], query: string): Entry[] {
   const wanted = query.trim().toLowerCase();

@@ -1,6 +1,6 @@
 /**
- * Sets the colour scheme of the documentation. The API reference stores its choice under the same key and sets the same
- * class.
+ * Sets the colour scheme of the documentation. Uses the same storage key and the same classes as the API reference, so
+ * that both have the same scheme.
  */
 const key = 'redoc.colorMode';
 

@@ -1,6 +1,6 @@
 /**
  * Holds the files that a person has attached to the message being written, and divides them into messages when they are
- * sent. The limits here are those of the service.
+ * sent. Applies the service's limits on files.
  */
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
@@ -11,8 +11,8 @@ import { t } from '../words.js';
 /** The maximum number of files in an album. */
 export const files_max = 10;
 /**
- * The maximum size of the files in one call. A call may have 50 MiB; the rest is for the names of the files, the
- * caption and its entities.
+ * The maximum size of the files in one call, in bytes. The service accepts 50 MiB per call. 128 KiB of these are
+ * reserved for the names of the files, the caption and its entities.
  */
 export const files_bytes_max = 50 * 1_048_576 - 131_072;
 
@@ -22,8 +22,8 @@ export type FileKind = 'photo' | 'video' | 'audio' | 'voice' | 'document';
 const photoTypes = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 /**
- * Returns how a file is sent, according to its MIME type. Only a voice message that was recorded on this page names its
- * codec in the type.
+ * Returns how a file is sent, according to its MIME type. Only a voice message recorded on this page has a MIME type
+ * that names a codec.
  */
 export function kindOf({ type }: File): FileKind {
   if (/^audio\/.*;\s*codecs=/.test(type)) return 'voice';
@@ -32,7 +32,7 @@ export function kindOf({ type }: File): FileKind {
   return group === 'video' || group === 'audio' ? group : 'document';
 }
 
-/** Returns the chat action for uploading the first of these files. */
+/** Returns the chat action that announces an upload. The first file decides which action this is. */
 export function uploadActionOf([file]: readonly File[]): string {
   const kind = file ? kindOf(file) : 'document';
   return `upload_${kind === 'audio' ? 'document' : kind}`;
@@ -76,7 +76,7 @@ export class Tray extends Signal {
   }
 }
 
-/** Returns the name of the group of files with which this file may be in one album. */
+/** Returns the group to which a file belongs. All files of an album must be of the same group. */
 const groupOf = (file: File): string => (isVisual(file) ? 'visual' : kindOf(file));
 
 /**

@@ -52,16 +52,16 @@ class Chats extends Signal {
   failed = '';
 
   /**
-   * Loads are numbered in the order in which they begin. These are the numbers of the newest load that has begun, and
-   * of the newest load that has ended.
+   * The numbers of the newest load that has begun and of the newest load that has ended. Loads are numbered in the
+   * order in which they begin.
    */
   #began = 0;
   #ended = 0;
-  /** The chats that were loaded alone or removed, with the number of the load that had begun last at that time. */
+  /** For each chat that was removed or loaded individually: the value of `#began` when this happened. */
   readonly #changed = new Map<number, number>();
   readonly #main = new Pages(false);
   readonly #archive = new Pages(true);
-  /** All chats in order, and the version of this signal at which the order was computed. */
+  /** All chats in order, and the value of `version()` for which they were sorted. */
   #sorted: { readonly version: number; readonly chats: readonly ChatSummary[] } = { version: -1, chats: [] };
 
   /** Returns the loaded chats that are not archived, pinned chats first. */
@@ -80,13 +80,13 @@ class Chats extends Signal {
     return this.#sorted.chats;
   }
 
-  /** Loads the first page of each list and the invitations again. */
+  /** Loads the invitations and the first page of each list again. */
   load(): Promise<void> {
     void loadInvitations();
     return this.loadPages();
   }
 
-  /** Loads the first page of each list. Ignores the answer if a later load has ended before. */
+  /** Loads the first page of each list. Ignores the answer if a load that began later has already ended. */
   async loadPages(): Promise<void> {
     const began = ++this.#began;
     const isLate = () => began < this.#ended;
@@ -108,9 +108,9 @@ class Chats extends Signal {
   }
 
   /**
-   * Takes the first page of a list. Removes the chats that should be on this page but are missing, because the person
-   * has left them. Keeps the chats that come after the last chat of the page, because they are on later pages. A chat
-   * may have been joined or left after the page was read.
+   * Merges the first page of a list into the known chats. If a chat should be on the page but is missing, the person
+   * has left the chat, so it is removed. Chats after the last chat of the page are kept, because they are on later
+   * pages. Chats in `#changed` are also kept, because the page may be older than the change.
    */
   #replace(pages: Pages, page: ChatPage, other: ChatPage): void {
     const found = new Set([...page.items, ...other.items].map(({ id }) => id));
@@ -156,8 +156,8 @@ class Chats extends Signal {
   }
 
   /**
-   * Stores a loaded summary. If the known last message is newer, keeps it, because an event may have arrived after the
-   * summary was created.
+   * Stores a loaded summary of a chat. If this window knows a newer last message than the summary contains, keeps the
+   * newer message, because it may have arrived after the summary was created.
    */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
@@ -181,12 +181,12 @@ class Chats extends Signal {
     const began = this.#began;
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
-      // If an event has arrived meanwhile, it may be newer than this answer.
+      // If an event has arrived while the summary was loading, the event may be newer than the summary.
       if (this.byId.get(id)?.last_message !== before) this.#take(chat);
       else this.byId.set(id, withRead(chat));
       people.renew(chat);
     } catch (error) {
-      // The person has left the chat or may not see it.
+      // The service refuses the call if the person has left the chat or may not see it.
       if (isRefusal(error)) this.byId.delete(id);
     }
     this.#changed.set(id, began);
@@ -238,8 +238,8 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
 }
 
 /**
- * Replaces the summary's read position by this window's position, if this one is greater. The service may have sent the
- * summary before it stored this position.
+ * Returns the summary of a chat. If this window's read position is later than the summary's, the returned summary has
+ * this window's position. The service may have created the summary before it stored that position.
  */
 function withRead(chat: ChatSummary): ChatSummary {
   const read = readUpTo.get(chat.id) ?? 0;
@@ -253,7 +253,7 @@ function withRead(chat: ChatSummary): ChatSummary {
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
 
-/** Returns whether a chat stays archived when it gets a new message. Only a muted chat does. */
+/** Returns whether a chat stays archived when it gets a new message. Only muted chats stay archived. */
 const archivedAfterMessage = (chat: ChatSummary) => (isMuted(chat) ? chat.archived : undefined);
 
 /** Pins or archives a chat for the person, or undoes this. If the call fails, shows the reason. */
@@ -278,8 +278,8 @@ export function historyOf(chat: number): History {
 }
 
 /**
- * Tells the other people in a group, or the other person in a chat of two, what the person is doing. Does nothing for
- * other chats, which do not show this.
+ * Tells the other people what the person is doing, in a group or in a chat of two people. Other kinds of chats do not
+ * show this.
  */
 export function tellIn(chat: number, action: string): void {
   const type = chats.byId.get(chat)?.type;
@@ -322,8 +322,8 @@ function showRead(chat: number, read: number): boolean {
 export function markRead(chat: number, upTo?: number): void {
   const read = upTo ?? chats.byId.get(chat)?.last_message?.message_id ?? 0;
   if (!showRead(chat, read)) return;
-  // Sends one call for all messages that are read within a short time. If the call fails, the next read message sends
-  // the position again.
+  // Sends one call for all messages that are read within a short time. If the call fails, the read position is sent
+  // again when the person reads the next message.
   setTimeout(() => {
     if (readUpTo.get(chat) === read)
       call('POST', `/api/chats/${chat}/read`, { message_id: read }).catch(() => readUpTo.delete(chat));
@@ -334,9 +334,9 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** Called for every new or edited message. Pages that show whole messages use these listeners. */
+/** The functions to call with each new or edited message. */
 export const messageListeners = new Set<(message: Message) => void>();
-/** Called for every deleted message. */
+/** The functions to call with the ids of each deleted message and its chat. */
 export const deletionListeners = new Set<(chat: number, message: number) => void>();
 
 function onMessage(message: Message): void {
@@ -398,7 +398,8 @@ function onDeleted(id: number, message: number): void {
 }
 
 function onPinned({ chat_id, pinned_message }: StreamEvents['pinned']): void {
-  // This pin has only an id, because a newer pin has replaced it. Another event reports the newer one.
+  // Ignores a pinned message that has only an id. A newer pin has already replaced it, and another event reports the
+  // newer pin.
   if (pinned_message && !('date' in pinned_message)) return;
   chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
 }
@@ -410,8 +411,7 @@ const withShared = (work: (shared: typeof import('./shared_drafts.js')) => Promi
   void import('./shared_drafts.js').then(work).catch(() => {});
 
 /**
- * Loads the drafts when the stream is open. If the lists of chats are outdated, loads these first, because they must
- * not wait for the drafts.
+ * Runs when the event stream opens. Loads outdated chat lists before the drafts, so that the lists are shown sooner.
  */
 async function onOpen(areListsOutdated: boolean): Promise<void> {
   if (areListsOutdated) await chats.load();
@@ -500,7 +500,8 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
-      // Loads the lists and the person again, because the events do not report every change since they were loaded.
+      // Loads the chat lists and the person's data again, because the events do not report every change since they were
+      // last loaded.
       if (open) void onOpen(connected.value !== 'open' || !chats.loaded);
       if (open && connected.value === 'cut') void loadSelf();
       if (open && !wasOpen) loadHistoriesAgain();

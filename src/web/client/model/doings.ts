@@ -9,7 +9,7 @@ type Doing = Omit<StreamEvents['chat_action'], 'chat_id'>;
 /** What other people are doing, keyed by chat. Each entry is shown for some seconds. */
 export const doings = new Cell<ReadonlyMap<number, readonly Doing[]>>(new Map());
 const shown_ms = 5_500;
-/** The maximum number of other people who are counted in one chat. */
+/** At most this many other people are shown as active in one chat. */
 const shown_max = 100;
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
 

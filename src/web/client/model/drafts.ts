@@ -14,10 +14,11 @@ export interface Draft {
   /** Whether the text was typed in another window. */
   isFromElsewhere: boolean;
   /**
-   * The texts that this window has sent since the service last confirmed one. The service may have stored any of them.
+   * The texts that this window has sent since the last call that the service confirmed. The service may have stored any
+   * of these texts.
    */
   sent: readonly string[];
-  /** How often the draft was changed by anything other than typing in this window. */
+  /** Counts the changes of the draft that were not made by typing in this window. */
   sets: number;
 }
 
@@ -25,7 +26,7 @@ export const drafts = new Map<number, Draft>();
 /** The maximum number of drafts that the browser stores. Any others are lost when the page is closed. */
 const drafts_max = 500;
 
-/** Signals that a draft was changed by anything other than typing in this window. */
+/** Signals each change of a draft that was not made by typing in this window. */
 export const draftsSet = new Signal();
 
 const none: Draft = {
@@ -72,8 +73,8 @@ export function setDraft(chat: number, text: string): void {
 }
 
 /**
- * Whether the stored drafts are loaded. Until then, no text field is shown. Otherwise a text that the person types would
- * replace a stored draft that the person has not seen.
+ * Whether the stored drafts are loaded. Until then, no text field is shown. Otherwise a typed text would replace a
+ * stored draft that the person has not seen.
  */
 export const areDraftsRestored = new Cell(false);
 /** The time after which text fields are shown even if the browser has not answered. */

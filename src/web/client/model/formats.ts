@@ -1,4 +1,4 @@
-/** Computes how the composer's formatting buttons change its text (decision 0080). */
+/** Computes how the formatting buttons change the text in the composer (decision 0080). */
 import type { Format } from './format_keys.js';
 import { isLink, isSeparate, styleMarks } from './marks.js';
 
@@ -26,7 +26,10 @@ function trimmed({ text, from, to }: Selected): Selected {
   return { text, from: start, to: start + inner.trim().length };
 }
 
-/** Removes the marks that surround the selection or are part of it. Returns null if there are none. */
+/**
+ * Removes the marks `before` and `after` (such as `**`) that surround the selection or are part of it. Returns null if
+ * there are none.
+ */
 function withoutMarks({ text, from, to }: Selected, before: string, after: string): Change | null {
   const length = before.length + after.length;
   const inner = text.slice(from, to);
@@ -40,7 +43,7 @@ function withoutMarks({ text, from, to }: Selected, before: string, after: strin
 }
 
 /**
- * Removes marks without braces that surround the selection or are part of it. Returns null if there are none. The
+ * Removes a mark without braces that surrounds the selection or is part of it. Returns null if there is none. The
  * underscores of `snake_case_name` are not marks.
  */
 function withoutPlainMarks(selected: Selected, mark: string): Change | null {
@@ -105,8 +108,8 @@ function inQuote({ text, from, to }: Selected): Change {
 }
 
 /**
- * Adds a link, or removes the selected link. Then selects what the person has to type next: the address, or if an
- * address was selected, the text of the link.
+ * Turns the selected text into a link, or removes the selected link. Then selects the missing part of a new link: its
+ * address, or its text if the selected text was an address.
  */
 function inLink(given: Selected): Change {
   const selected = trimmed(given);

@@ -56,7 +56,7 @@ const streamed_max = 2_000;
  */
 const loaded_max = 4_000;
 
-/** The value of `order` of the message that was sent last. */
+/** The value of `order` that was given to the last message. */
 let lastOrder = 0;
 
 /** The number of the latest event or load. Events and loads are numbered together, in the order in which they begin. */
@@ -74,8 +74,8 @@ export class History extends Signal {
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
   /**
-   * The messages that the stream delivered recently. A page that was requested before may contain older versions of
-   * them.
+   * Messages that the event stream delivered recently. A page that was requested before the delivery may contain older
+   * versions of these messages.
    */
   readonly #streamed = new Map<number, StreamedMessage>();
   #again = false;
@@ -167,8 +167,8 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. If the page has none, loads the newest page instead. Such a gap in the ids is caused
-   * only by deleted messages or by restarts of the service.
+   * Loads the next newer messages. Deleted messages and restarts of the service leave gaps in the ids. If the requested
+   * ids have no messages, loads the newest page instead.
    */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
@@ -180,7 +180,7 @@ export class History extends Signal {
   /** Loads the messages around a given message. Returns false if this message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
-    // Reads further back, because the message may be in the middle of an album.
+    // Also loads messages with smaller ids, because the message may be in the middle of an album.
     const least = id - album_items_max;
     const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
@@ -192,7 +192,10 @@ export class History extends Signal {
     return this.find(id) !== undefined;
   }
 
-  /** Loads the messages around the first one after `mark`. `newest` is the id of the chat's newest message. */
+  /**
+   * Loads the messages around the first message with an id above `mark`. `newest` is the id of the chat's newest
+   * message.
+   */
   async showUnread(mark: number, newest: number): Promise<void> {
     if (this.atEnd && (this.atStart || this.first <= mark)) return this.loadNewest();
     const take = (found: readonly Message[], isLast: boolean) => {
@@ -201,7 +204,7 @@ export class History extends Signal {
       this.atEnd = (found[0]?.message_id ?? 0) >= newest;
     };
     await this.#load('around', mark + page / 2, take, mark - album_items_max);
-    // No message follows directly after the mark.
+    // If all loaded messages have ids up to `mark`, loads newer messages.
     if (this.last <= mark) await this.loadNewer();
   }
 
@@ -213,14 +216,14 @@ export class History extends Signal {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // The newest page is already being loaded, but its answer may be outdated. Loads it once more afterwards.
+    // If the newest page is already being loaded, its answer may be outdated. The page is then loaded once more.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
 
   /**
-   * Reads messages with ids below `before`, newest first, until it has reached the id `least` or has a full page.
-   * `isLast` means that there are no older messages.
+   * Reads messages with ids below `before`, newest first. Stops at the id `least` or after a full page. `isLast` means
+   * that there are no older messages.
    */
   async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
     const found: Message[] = [];
@@ -248,8 +251,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Removes messages before the page is added, and not in the same change. The list computes its scroll position from
-    // the number of rows, so it can only follow if rows change at one end at a time.
+    // Removes the newest messages before the older ones are added. The list can keep its scroll position only if each
+    // change adds or removes rows at one end.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -271,8 +274,8 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn, because a list that is scrolled to its end would otherwise become
-      // shorter and move.
+      // Removes the oldest messages only after the new ones are drawn. Otherwise a list that is scrolled to its end
+      // would become shorter and move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -290,8 +293,8 @@ export class History extends Signal {
   }
 
   /**
-   * Removes the oldest messages if their album may begin before them. They are loaded again together with the whole
-   * album.
+   * Removes the first messages if they are part of an album that may begin earlier. When older messages are loaded, the
+   * whole album is loaded.
    */
   #letGoCutAlbum(): void {
     if (this.atStart) return;
@@ -451,8 +454,8 @@ export class History extends Signal {
   async #deliver(outgoing: Outgoing): Promise<void> {
     // The person may have stopped the message while it was waiting to be sent.
     if (outgoing.failed !== undefined || !this.outgoing.includes(outgoing)) return;
-    // Fails if an earlier message failed because there was no connection. Otherwise this message could overtake it, if
-    // the connection has just returned.
+    // If an earlier message failed because there was no connection, this message fails too. Otherwise it could be sent
+    // before the earlier message when the connection returns.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -495,14 +498,14 @@ export class History extends Signal {
 
   /** Hides the unsent copy of a message when the stream reports the message before the call has returned. */
   settle(message: Message): void {
-    // The call has already returned this message, which may be one of an album.
+    // If the call has already returned, the message is in the history, and no unsent copy needs to be hidden.
     if (this.find(message.message_id)) return;
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find(
       (one) => one.stop && one.failed === undefined && one.text.trim() === text.trim(),
     );
-    // Keeps the stored copy until the call has returned, because this event may be about another message with the same
-    // text.
+    // Only hides the unsent copy. It stays stored until the call has returned, because this event may be about another
+    // message with the same text.
     if (mine) this.#hide(mine);
   }
 }

@@ -20,13 +20,16 @@ export interface KeptMessage {
   /** The length of a voice message in seconds. */
   readonly seconds?: number;
   /**
-   * An id that is shared by all messages that the person sent at once, which is so for files of several kinds. No
-   * message overtakes another one of them.
+   * An id that messages share if the person sent them at once, for instance files of several kinds. These messages are
+   * sent in order.
    */
   readonly send?: string;
   /** The quoted message. After a reload it has no contents, because quoted contents are never stored. */
   readonly replyTo?: Message;
-  /** When the person sent the message, in ms. Each message of a window has a greater number than the one before. */
+  /**
+   * When the person sent the message, as Unix time in ms. Increased if necessary, so that it is greater than the
+   * `order` of this window's previous message.
+   */
   readonly order: number;
   /** Why the service refused the message. */
   readonly failed?: string;
@@ -45,7 +48,7 @@ interface StoredDraft {
    * The version that the service gave to the draft. Absent in drafts that an earlier version of the application stored.
    */
   readonly version?: number;
-  /** Whether the service may not have the text yet. */
+  /** True until the service has confirmed that it stored the text. */
   readonly isUnsaved?: boolean;
   /** The texts that the service may have stored even though their calls failed. */
   readonly sent?: readonly string[];
@@ -63,7 +66,7 @@ const entity_bytes = 128;
  */
 const ownWindow = randomName();
 
-/** The size of each unsent message of this window, keyed by key. */
+/** The size of each unsent message of this window, keyed by idempotency key. */
 const sizes = new Map<string, number>();
 let opened: Promise<IDBDatabase | null> | undefined;
 let isOver = false;
@@ -102,7 +105,7 @@ async function transact<T>(
       const request = work(transaction.objectStore(store));
       transaction.oncomplete = () => resolve(request.result);
       transaction.onabort = () => resolve(undefined);
-      // Commits explicitly, because the browser would otherwise abort the transaction if the page is closed now.
+      // Commits explicitly. If the page is closed now, the browser would otherwise abort the transaction.
       transaction.commit();
     } catch {
       // If the browser has removed the files of a database, it has also closed the database, and every use of the
@@ -147,7 +150,10 @@ export function forgetMessage(key: string): void {
   void transact('outbox', (rows) => rows.delete(key));
 }
 
-/** Stores a draft. If its text is empty and the service has this draft, removes it instead. */
+/**
+ * Stores a draft in this browser. If the text is empty and the service has stored the empty text too, removes the
+ * draft.
+ */
 export function keepDraft(draft: StoredDraft): void {
   const { chat, isUnsaved } = draft;
   const text = draft.text.slice(0, draft_length_max);
@@ -170,8 +176,8 @@ const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
   navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
 
 /**
- * Passes the unsent messages of closed windows to this window, oldest first. Does the same for each window that is
- * still open, once it is closed.
+ * Takes over the unsent messages of every other window, oldest first. If another window is still open, waits until that
+ * window is closed.
  */
 export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
   void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));
@@ -179,7 +185,7 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
   for (const window of new Set((await all()).map((row) => row.window))) {
     if (window === ownWindow) continue;
     void afterClose(window, async () => {
-      // Reads the messages again, because a third window may have taken them over.
+      // Reads the outbox again, because yet another window may have taken over the messages of the closed window.
       const rows = (await all()).filter((row) => row.window === window);
       for (const { photo, ...row } of rows.sort((a, b) => a.order - b.order)) {
         const message = photo ? { ...row, files: [photo] } : row;
@@ -192,8 +198,8 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
 
 /** Removes everything that is stored for the person who signs out. */
 async function clear(token: string): Promise<void> {
-  // If the person is unknown, takes their id from the token. This happens if the token was revoked while the page was
-  // closed.
+  // The person is unknown if the token was revoked while the page was closed. In this case, reads the person's id from
+  // the beginning of the token.
   const account = me.value?.id ?? Number.parseInt(token, 10);
   isOver = true;
   if (Number.isNaN(account)) return;

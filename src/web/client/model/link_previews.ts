@@ -6,8 +6,8 @@ import { ApiFailure, get } from '../api.js';
 import type { LinkPreview, Message, ShownLinkPreview } from '../types.js';
 
 /**
- * The preview of each requested link, keyed by message and link. Null if the link has no preview. Two messages never share a
- * preview, because the service may choose another link of a message than `linkOf` does.
+ * The preview of each requested link, keyed by message and link. Null if the link has no preview. The key contains the
+ * message, because the service may choose a different link of the message than `linkOf` does.
  */
 const kept = new Map<string, LinkPreview | null>();
 const kept_max = 1_000;
@@ -18,7 +18,7 @@ let isOff = false;
 let running = 0;
 const waiting: Array<() => Promise<void>> = [];
 
-/** Returns the first page to which a message links, or undefined if the message shows no preview. */
+/** Returns the URL of the page whose preview a message shows, or undefined if the message shows no preview. */
 export function linkOf({ text, entities = [], link_preview_options: options }: Message): string | undefined {
   if (!text || options?.is_disabled) return undefined;
   const links = entities.map(({ type, url, offset, length }) =>
@@ -34,7 +34,7 @@ export function linkOf({ text, entities = [], link_preview_options: options }: M
 
 const keyOf = (url: string, { chat, message_id }: Message): string => `${chat.id} ${message_id} ${url}`;
 
-/** Returns the URL from which the service loads the page of a link. */
+/** Returns the URL that the service loads for a link. */
 function pageOf(link: string): string {
   const url = new URL(link);
   if (url.port === '') url.protocol = 'https:';
@@ -62,10 +62,11 @@ async function load(url: string, message: Message): Promise<void> {
     const { preview = null } = await get<ShownLinkPreview>(path);
     const [oldest] = kept.keys();
     if (oldest !== undefined && kept.size >= kept_max) kept.delete(oldest);
-    // Drops the preview if it is about another page, because that page's title must not appear on this link.
+    // Drops a preview of another page. Otherwise the link would show the title of a page that it does not open.
     kept.set(keyOf(url, message), preview?.url === pageOf(url) ? preview : null);
   } catch (error) {
-    // After any other failure, the preview is requested again when the link is drawn again.
+    // If the error says that link previews are turned off, requests no more previews. After any other error, the
+    // preview is requested again when the link is drawn again.
     if (error instanceof ApiFailure && error.message.includes('previews are off')) isOff = true;
   }
 }

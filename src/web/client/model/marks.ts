@@ -10,7 +10,7 @@ export interface MarkedText {
   readonly entities: readonly MessageEntity[];
 }
 
-/** A longer text is not searched for marks, because it cannot be a message. */
+/** The maximum length of a text that is searched for marks. A longer text cannot be a message. */
 export const marked_length_max = 32_768;
 
 export const styleMarks = {
@@ -46,7 +46,7 @@ const emojiLink = /^tg:\/\/emoji\?id=(\d{1,20})$/;
 
 function linkTo(target: string): Partial<MessageEntity> & Pick<MessageEntity, 'type'> {
   const [, user] = userLink.exec(target) ?? [];
-  // Leaves out the name, because the service adds it.
+  // The mention needs no name, because the service adds the name.
   if (user !== undefined) return { type: 'text_mention', user: { id: Number(user) } as never };
   const [, custom_emoji_id] = emojiLink.exec(target) ?? [];
   return custom_emoji_id === undefined
@@ -63,8 +63,8 @@ function targetOf({ type, url = '', user, custom_emoji_id }: MessageEntity): str
 const plain_length_max = 8_192;
 
 /**
- * Every pattern must find its token in linear time. A code fence therefore matches a whole run of backticks. Otherwise
- * every part of a long run would be tried as a fence.
+ * Every pattern must find its token in linear time. A code fence therefore matches all successive backticks. Otherwise
+ * each part of a long run of backticks would be tried as a fence.
  */
 const escaped = String.raw`(?:[^\\${'`'}]|\\[\\${'`'}])+`;
 const tokens = new RegExp(
@@ -87,7 +87,9 @@ const tokens = new RegExp(
 const quotedLines = /(?:^>(?: .*)?$\n?)+/my;
 const unescaped = (text: string) => text.replace(/\\([\\`])/g, '$1');
 
-/** A range that an entity covers. It consists of the pieces from `from` up to `to`, or is a range inside one piece. */
+/**
+ * A range of text that an entity covers. It consists of all pieces from `from` up to `to`, or lies inside one piece.
+ */
 interface Found extends Pick<MessageEntity, 'type'> {
   from: number;
   to: number;
@@ -103,11 +105,9 @@ class Reader {
   readonly #found: Found[] = [];
   /** The index of the last piece that is not empty, or -1. */
   #lastText = -1;
-  /** The marks whose counterparts are not found yet, each with the index of its piece. */
+  /** The opening marks that have no closing mark yet, each with the index of its piece. */
   readonly #open: Array<{ mark: string; piece: number }> = [];
-  /**
-   * For each kind of mark, the indices of these marks in `#open`, so that the nearest one is found without a search.
-   */
+  /** The indices of each kind of mark in `#open`. With them, the last open mark of a kind is found without a search. */
   readonly #places = new Map<string, number[]>();
   /** The position of the `=}` that was found last. Infinity if no `=}` follows. */
   #plainEnd = -1;
@@ -124,7 +124,8 @@ class Reader {
   read(): MarkedText {
     const source = this.#source;
     let at = 0;
-    // Copies the pattern, because the reader of a quote's text runs inside this loop.
+    // Copies the pattern. A quote inside this loop is read by another `Reader`, and each `Reader` needs its own
+    // `lastIndex`.
     const pattern = new RegExp(tokens);
     for (let match = pattern.exec(source); match; match = pattern.exec(source)) {
       this.#add(source.slice(at, match.index));
@@ -135,7 +136,7 @@ class Reader {
     return this.#result();
   }
 
-  /** Adds a piece and returns its index. */
+  /** Appends a piece of text and returns the index of the piece. */
   #add(text: string): number {
     const piece = this.#pieces.push(text) - 1;
     if (text !== '') this.#lastText = piece;
@@ -177,7 +178,7 @@ class Reader {
     return end + 2;
   }
 
-  /** Keeps the beginning of a token as plain text. Returns the position after it. */
+  /** Keeps the first characters of a token as plain text. Returns the position after these characters. */
   #keep(text: string, index: number): number {
     this.#add(text);
     return index + text.length;
@@ -194,7 +195,7 @@ class Reader {
     else this.#places.set(mark, [at]);
   }
 
-  /** Returns the index in `#open` of the last of these marks, or -1. */
+  /** Returns the index in `#open` of the last open mark of these kinds, or -1 if there is none. */
   #last(...marks: string[]): number {
     return Math.max(...marks.map((mark) => this.#places.get(mark)?.at(-1) ?? -1));
   }
@@ -204,15 +205,15 @@ class Reader {
   }
 
   /**
-   * Returns the index in `#open` of the nearest of these marks, or -1. Skips marks outside the current quote, because a
-   * mark cannot begin outside a quote and end inside it.
+   * Returns the index in `#open` of the last open mark of these kinds, or -1 if there is none. Skips marks outside the
+   * current quote, because a mark cannot begin outside a quote and end inside it.
    */
   #nearest(...marks: string[]): number {
     const at = this.#last(...marks);
     return at > this.#openQuote() ? at : -1;
   }
 
-  /** Forgets the open marks from this index on. */
+  /** Forgets the open marks with this index in `#open` and all later ones. */
   #forget(at: number): void {
     for (let last = this.#open.length - 1; last >= at; last--) {
       const places = this.#places.get(this.#open.pop()?.mark ?? '');
@@ -221,8 +222,8 @@ class Reader {
   }
 
   /**
-   * Ends an open mark. Marks that began inside it and are still open stay in the text. If the text between the marks is
-   * empty, both marks stay in the text.
+   * Ends an open mark. Marks that were opened after it and have no closing mark become plain text. If there is no text
+   * between the opening and the closing mark, both become plain text too.
    */
   #close(at: number, token: string, type: MessageEntity['type'], more: object = {}): void {
     const { piece } = this.#open[at] as { piece: number };
@@ -248,8 +249,8 @@ class Reader {
   }
 
   /**
-   * Ends a style that began with a brace. If there is no such style, the brace is plain text. Returns how many
-   * characters were read.
+   * Reads a closing mark with a brace, such as `**}`. If no opening mark with a brace matches, the brace is not part of
+   * the mark. Returns the number of characters that were read.
    */
   #end(mark: string, token: string, index: number): number {
     const at = this.#nearest(`{${mark}`, mark);
@@ -277,7 +278,7 @@ class Reader {
     }
     const { type, ...more } = linkTo(target);
     this.#close(at, token, type, more);
-    // A link contains no links.
+    // Forgets the open `[` marks around this link, because a link cannot contain a link.
     this.#places.delete('[');
   }
 
@@ -315,7 +316,10 @@ class Reader {
   }
 }
 
-/** If several entities have the same range, code is the last of them, because code cannot contain other entities. */
+/**
+ * Sorts code after all other entities of the same range. Code is thus the innermost entity, because it cannot contain
+ * others.
+ */
 const rankOf = ({ type }: MessageEntity): string => (type === 'code' || type === 'pre' ? `~${type}` : type);
 
 const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
@@ -327,7 +331,10 @@ const sorted = (entities: readonly MessageEntity[]): MessageEntity[] =>
 export const readMarks = (source: string): MarkedText =>
   source.length > marked_length_max ? { text: source, entities: [] } : new Reader(source, false).read();
 
-/** How to write marks: whether the marks are in braces, and whether the text between them is protected by braces. */
+/**
+ * How marks are written: with or without braces around the marks, and with or without braces that protect the text
+ * between the marks.
+ */
 interface Form {
   readonly hasBraces: boolean;
   readonly isProtected: boolean;
@@ -347,10 +354,10 @@ const written: ReadonlySet<string> = new Set([
 
 const special = /[*_+~|`[\]{}<>]|https?:/;
 
-/** Writes plain text. If it is to be protected, writes it so that none of it is read as marks. */
+/** Writes plain text. If `isProtected` is true, protects it, so that none of it is read as marks. */
 function plain(text: string, { isProtected }: Form): string {
   if (!isProtected || !special.test(text)) return text;
-  // Splits the text at each `=}`, because a protected part ends at the first `=}`.
+  // Splits the text at each `=}`, because protected text has the form `{=text=}` and ends at the first `=}`.
   return text
     .split(/(?<==)(?=\})/)
     .map((part) => `{=${part}=}`)
@@ -359,8 +366,8 @@ function plain(text: string, { isProtected }: Form): string {
 
 function writeSolid({ type, language = '' }: MessageEntity, text: string, { hasBraces }: Form): string {
   const mark = type === 'pre' ? '```' : '`';
-  // Replaces the characters that marks cannot express. Bots can name any language, and a part of the name must not
-  // become text of the message.
+  // Replaces line breaks and backticks in the name of the language, because they would end the name. A bot can send any
+  // name, and no part of it may become text of the message.
   const name = language.replace(/[\n`]/g, ' ').trim();
   const [before, after] = type === 'pre' ? [`${mark}${name}\n`, `\n${mark}`] : [mark, mark];
   if (!hasBraces) return `${before}${text}${after}`;

@@ -8,8 +8,8 @@ const shown_max = 20;
 const nameOf = ({ first_name, last_name }: User): string => [first_name, last_name].filter(Boolean).join(' ');
 
 /**
- * Returns the members whose username, or any word of whose name, begins with `typed`. Members who wrote most recently
- * come first. `messages` are the loaded messages, oldest first.
+ * Returns the members whose username begins with `typed`, or in whose name a word begins with `typed`. Members who
+ * wrote most recently come first. `messages` are the loaded messages, oldest first.
  */
 export function mentionable(
   typed: string,

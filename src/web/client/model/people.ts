@@ -1,6 +1,6 @@
 /**
  * Holds the current names and avatars of people. A message contains only the name that its author had when it was sent,
- * and no avatar. Pages of messages therefore also list the authors as they are now.
+ * and no avatar. Therefore, each page of messages also contains the current names and avatars of the authors.
  */
 import { useSyncExternalStore } from 'react';
 import { get } from '../api.js';
@@ -37,13 +37,13 @@ class People extends Signal {
     if (isNew) this.changed();
   }
 
-  /** Takes the author's name from a new message, because the author may have changed the name since. */
+  /** Takes the author's current name from a new message. */
   rename(user: User): void {
     const known = this.#byId.get(user.id);
     if (known) this.take([{ ...known, user }]);
   }
 
-  /** Takes the name and the avatar of the other person in a chat of two, so that groups show them too. */
+  /** Takes the current name and avatar of the other person from a chat of two people, so that groups show them too. */
   renew({ type, user_id, first_name, last_name, username, avatar }: ChatSummary): void {
     // An account that was deleted has no name.
     if (type !== 'person' || !user_id || !first_name || !this.find(user_id)) return;
@@ -69,5 +69,5 @@ export function takeSelf(self: Self): void {
   people.take([{ user: self, avatar: self.avatar }]);
 }
 
-/** Loads the signed-in person again. Ignores errors, because the next load shows the change too. */
+/** Loads the data of the signed-in person again. Ignores errors, because the next load gets the same changes. */
 export const loadSelf = (): Promise<void> => get<Self>('/api/me').then(takeSelf, () => {});

@@ -19,7 +19,9 @@ export const heart = '❤';
 /** Returns the emoji as it is drawn. Only the heart needs a variation selector. */
 export const shown = (emoji: string) => (emoji === heart ? '❤️' : emoji);
 
-/** The emoji that fill the row of quick reactions if the posts have reactions with only a few other emoji. */
+/**
+ * The row of quick reactions shows six emoji. If the posts have reactions with fewer emoji, these emoji fill the row.
+ */
 const usual = [heart, '👍', '🔥', '😂', '🎉', '😢'];
 const quick_max = 6;
 
@@ -52,7 +54,10 @@ class Posts extends Signal {
     return post;
   }
 
-  /** Returns the post that belongs to the first of these messages. Loads the post if it is missing. */
+  /**
+   * Returns the post of the first message in `messages`. If the post is not loaded yet, starts to load it and returns
+   * undefined.
+   */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);

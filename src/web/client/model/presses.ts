@@ -23,7 +23,7 @@ const answered_ms = 1_200;
 class Presses extends Signal {
   readonly states = new Map<string, State>();
   readonly byQuery = new Map<string, Press>();
-  /** Answers that belong to no known press (see `noteAnswer`). */
+  /** Answers to button presses that this window does not know, or does not know yet (see `noteAnswer`). */
   readonly early = new Map<string, CallbackAnswerEvent>();
 
   set(place: string, state: State | null): void {
@@ -35,7 +35,10 @@ class Presses extends Signal {
 
 export const presses = new Presses();
 
-/** Returns a key for a button in one version of a message, because an edit may put another button in its place. */
+/**
+ * Returns a key for a button. The key contains the edit date of the message, because an edit may put another button in
+ * the same place.
+ */
 export const placeOf = (chat: number, message: Message, button: Button, row: number, column: number) =>
   [chat, message.message_id, message.edit_date ?? 0, row, column, button.callback_data, button.text].join(
     '/',

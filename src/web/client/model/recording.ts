@@ -5,15 +5,15 @@ import { t } from '../words.js';
 /** The MIME types in order of preference. All browsers play the first two. Safari can only record the last one. */
 const types = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4;codecs=mp4a.40.2'];
 const bits_per_s = 32_000;
-/** The maximum length of a recording, which then has about 3.6 MB. */
+/** The maximum length of a recording in seconds. A recording of this length has about 3.6 MB. */
 export const recording_s_max = 15 * 60;
-/** How often the volume is measured, and how many values are kept. */
+/** How often the volume is measured, and how many of the latest values are stored. */
 const level_ms = 100;
 const levels_max = 40;
 
 export interface VoiceFile {
   readonly file: File;
-  /** The length in seconds. It is passed separately, because browsers do not write it into the file. */
+  /** The length of the recording in seconds. Browsers do not write the length into the file. */
   readonly seconds: number;
 }
 
@@ -28,10 +28,9 @@ function reasonOf(error: unknown): string {
  * A recording of the microphone. Its states are:
  * - `asking`: the browser asks for permission.
  * - `running`
- * - `complete`: recording has ended. At its maximum length, or when the microphone is unplugged, the recording ends by
- *   itself.
- * - `failed`: it could not start, and `failure` says why.
- * - `dropped`: the person has deleted it.
+ * - `complete`: the recording has ended. It also ends at the maximum length, and when the microphone is unplugged.
+ * - `failed`: the recording could not start, and `failure` says why.
+ * - `dropped`: the person has deleted the recording.
  *
  * In every state after `running`, the microphone is released.
  */

@@ -29,20 +29,24 @@ class ReplyKeyboards extends Signal {
   }
 
   /**
-   * Takes the keyboard of a new message. Asks the service if the keyboard is selective, because only the service knows
+   * Takes the keyboard of a new message. If the keyboard is only for selected members of a group, asks the service
    * whether the person sees it.
    */
   take(message: Message): void {
     const { chat, reply_keyboard, message_id } = message;
     if (!reply_keyboard || message_id < (this.of(chat.id)?.message_id ?? 0)) return;
-    // Loads again if a load is running, because its answer may be older than this message.
+    // If the keyboard is already being loaded, loads it once more, because the first answer may be older than this
+    // message.
     const isLoading = this.#loads.has(chat.id);
     if (!isLoading && !this.#byChat.has(chat.id)) return;
     if (isLoading || (reply_keyboard.selective && chat.type === 'group')) void this.load(chat.id);
     else this.#set(chat.id, message);
   }
 
-  /** Replaces the keyboard if its message was deleted. The service knows which keyboard is shown then. */
+  /**
+   * If the message with the shown keyboard was deleted, loads the keyboard of the chat again. Only the service knows
+   * which keyboard is shown next.
+   */
   forget(chat: number, messageId: number): void {
     if (this.of(chat)?.message_id === messageId) void this.load(chat);
   }

@@ -15,11 +15,11 @@ export interface Found {
 const type_ms = 300;
 const page = 20;
 /**
- * A page of results can be empty. Loads up to this many pages until one has messages. After that, the person decides
- * whether to go on.
+ * The maximum number of pages that are loaded until one of them has messages, because a page of results can be empty.
+ * After that, the person decides whether to load more.
  */
 const empty_pages_max = 20;
-/** The maximum size in bytes, and the maximum number of words, of a query that the service accepts. */
+/** The size of the longest query that the service accepts, in bytes and in words. */
 const bytes_max = 256;
 const words_max = 8;
 
@@ -49,7 +49,7 @@ export function useFound(text: string, chat?: number): Found {
     return () => clearTimeout(timer);
   }, [query]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: searches again only when the number changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: searches again only when `asked.n` changes
   useEffect(() => {
     if (asked.n === 0 || !isAccepted(query)) return;
     const stop = new AbortController();

@@ -21,7 +21,7 @@ const sent_max = 10;
 
 /** The timers of the next calls, keyed by chat. Null while a call is in flight. */
 const saving = new Map<number, ReturnType<typeof setTimeout> | null>();
-/** The newest draft from another window that arrived while the text here was unsaved, by chat. */
+/** For each chat, the newest draft that arrived from another window while this window's text was unsaved. */
 const passed = new Map<number, ChatDraft>();
 
 /** Sends the draft after `ms`, or after the call that is in flight. */
@@ -36,8 +36,8 @@ function save(chat: number, ms: number): void {
 }
 
 /**
- * Sends the draft soon. Sends an empty text immediately, because the person has just sent the message, which must not
- * stay in other windows as a draft.
+ * Sends the draft soon. An empty text is sent immediately. The person has usually just sent the message, and other
+ * windows must no longer show it as a draft.
  */
 const saveSoon = (chat: number): void => save(chat, draftOf(chat) === '' ? 0 : save_ms);
 
@@ -68,33 +68,36 @@ const retryAfter = (error: unknown): number =>
   error instanceof ApiFailure && error.retryAfter > 0 ? error.retryAfter * 1_000 : retry_ms;
 
 /**
- * Sends the draft again after a call that sent `text`, unless the service has the draft now. `failure` is the error of
- * that call.
+ * Runs after a call that sent `text` to the service. If the draft is still unsaved, sends it again, unless the service
+ * would refuse it again. `failure` is the error of the call, or undefined.
  */
 function saveAgain(chat: number, text: string, failure: unknown): void {
   const present = draftIn(chat);
   if (!present.isUnsaved) return;
   const isChanged = present.text !== text;
-  // A refused draft stays in this browser until the person changes it.
+  // The service would refuse the same text again. The text is sent again only after the person has changed it.
   if (isRefusal(failure) && !isChanged) return;
   if (failure === undefined || (isChanged && !(failure instanceof ApiFailure))) saveSoon(chat);
   else save(chat, retryAfter(failure));
 }
 
-/** Takes the draft from another window that arrived during this window's call. */
+/** Takes the draft that arrived from another window while this window was sending its draft. */
 function takePassed(chat: number): void {
   const later = passed.get(chat);
   passed.delete(chat);
   if (later) takeDraft(later);
 }
 
-/** Takes a draft that the service reports. Ignores drafts that are not newer, which include this window's own. */
+/**
+ * Takes a draft that the service reports. Ignores a draft whose version is not newer, for instance a draft that this
+ * window sent.
+ */
 export function takeDraft(given: ChatDraft): void {
   const { chat_id: chat, text, version } = given;
   const draft = draftIn(chat);
   if (version <= draft.version) return;
-  // If the person removed the draft without a connection, this must not remove a text that another window has sent
-  // since.
+  // The person may have removed the draft while there was no connection. This removal must not delete a text that
+  // another window has sent since.
   const isRemoval = draft.text === '' && !draft.sent.includes(text);
   const isSending = saving.get(chat) === null;
   if (isSending || (draft.isUnsaved && !isRemoval)) passed.set(chat, given);
@@ -103,8 +106,8 @@ export function takeDraft(given: ChatDraft): void {
 }
 
 /**
- * Handles the event about a draft. First loads the drafts that the browser has stored, because the event's version is
- * compared with theirs.
+ * Handles the event about a draft. First loads the drafts that the browser has stored, because their versions are
+ * needed for the comparison with the event.
  */
 export const onDraft = (draft: ChatDraft): Promise<void> => restoreDrafts().then(() => takeDraft(draft));
 
@@ -122,7 +125,7 @@ export async function loadDrafts(): Promise<void> {
       cursor = page.next_cursor;
     }
   } catch {
-    // Sends this window's drafts anyway.
+    // If the drafts of the service cannot be loaded, this window's drafts are still sent.
   }
   for (const [chat, { isUnsaved }] of drafts) if (isUnsaved) save(chat, 0);
 }

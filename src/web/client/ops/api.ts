@@ -21,7 +21,7 @@ export function keepToken(secret: string): void {
     if (secret === '') sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, secret);
   } catch {
-    // If storage is missing, the token is lost when the page is closed.
+    // If the browser does not allow storage, the token is lost when the page is closed.
   }
   token.set(secret);
 }

@@ -350,8 +350,8 @@ export function BotPage({ id, paused }: { id: number; paused: boolean }) {
           <Table
             label="Attempts by outcome"
             rows={bot.outcomes}
-            // Uses the index as the key, because two outcomes can have the same texts. Outcomes of deleted routes have
-            // no route name.
+            // Uses the index as the key, because two outcomes may have equal texts: outcomes of deleted routes have no
+            // route name.
             id={(outcome) => bot.outcomes.indexOf(outcome)}
             columns={outcomeColumns}
             empty="No attempts in the last hour."

@@ -70,7 +70,7 @@ function figuresOf(past: Past): Figure[] {
   ];
 }
 
-/** Returns the drawing commands of a line. Missing values leave a gap. A value between two gaps becomes a dot. */
+/** Returns the SVG path of a line. A missing value leaves a gap. A value between two gaps becomes a dot. */
 function pathOf(values: ReadonlyArray<number | null>, top: number): string {
   return values
     .map((value, i) => {
@@ -122,8 +122,7 @@ interface AreaProps {
   selected: number | null;
   select: (point: number | null) => void;
   /**
-   * `label` is the accessible name of the chart. `spoken` is the text for screen readers with the values at the
-   * selected point.
+   * `label` is the accessible name of the chart. `spoken` is the text that screen readers read for the selected point.
    */
   label: string;
   spoken: string;

@@ -1,5 +1,6 @@
 /**
- * Loads lists page by page. Each page replaces the one before, so that a long list does not fill the browser's memory.
+ * Loads lists page by page. Each page replaces the previous page, so that a long list does not fill the browser's
+ * memory.
  */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, reasonOf } from './api.js';
@@ -35,7 +36,7 @@ export function usePages<T>(path: string): Pages<T> {
     } catch (error) {
       next = { ...next, failure: reasonOf(error) };
     }
-    // Ignores the answer if another page has been requested since.
+    // Ignores the answer if another page has been requested after this one.
     if (latest.current !== address) return;
     setFound((before) =>
       next.answer === null && before?.of === address ? { ...before, failure: next.failure } : next,

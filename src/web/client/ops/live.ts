@@ -58,7 +58,7 @@ const rest = (ms: number, signal: AbortSignal) =>
 
 /**
  * Calls `ask` immediately and then every `ms`, except while `paused` is true or the page is hidden. Starts again when
- * `of` changes. `ask` must not reject.
+ * the parameter `of` changes. `ask` must not reject.
  */
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean, of = ''): void {
   const latest = useRef(ask);
@@ -87,7 +87,7 @@ export const rangeNames: Readonly<Record<HistoryRange, string>> = {
 
 export interface Loaded {
   history: History | null;
-  /** If nothing is loaded yet, the last error. Otherwise ''. */
+  /** The last error if nothing is loaded yet, otherwise ''. */
   failure: string;
 }
 
@@ -110,7 +110,7 @@ export function useHistory(range: HistoryRange, paused: boolean): Loaded {
     } catch (error) {
       next = { ...next, failure: before ? '' : reasonOf(error) };
     }
-    // Ignores the answer if another range has been chosen since.
+    // Ignores the answer if another range has been chosen after this request.
     if (chosen.current !== range) return;
     latest.current = next;
     setLoaded(next);

@@ -178,7 +178,9 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
   );
 }
 
-/** Redraws itself regularly, so that the page shows the age of its figures even if no new ones arrive. */
+/**
+ * Shows the age of the page's figures. Redraws itself regularly, because the age changes even if no new figures arrive.
+ */
 function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: string }) {
   const [seen, setSeen] = useState({ at, here: Date.now() });
   const [now, setNow] = useState(Date.now());

@@ -1,7 +1,9 @@
-/** Defines small parts of the operators' page: tiles with a chart, tables with stable rows, meters, dialogs. */
+/**
+ * Defines small parts of the operators' page: tiles with a chart, tables whose rows keep their order, meters, dialogs.
+ */
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 
-/** Draws a line chart of a figure over the last minutes. */
+/** Draws the values of the last minutes as a line chart. */
 export function Line({ values }: { values: readonly number[] }) {
   const top = Math.max(...values, 1e-9);
   const points = values.map(
@@ -46,7 +48,7 @@ export function Tile({ name, value, unit, bad, values, children }: TileProps) {
 
 export interface Column<T> {
   name: string;
-  /** Returns the value by which to sort a row. A column without `by` cannot be sorted. */
+  /** Returns the value of a row by which the rows are sorted. A column without `by` cannot be sorted. */
   by?: (row: T) => number | string;
   show: (row: T) => ReactNode;
   number?: boolean;
@@ -76,7 +78,8 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
  * column header is pressed.
  */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
-  // Creates a new object each time, so that pressing the same header again sorts again.
+  // The state is an object, because React ignores a state change to an equal string. A second press of a header must
+  // sort the rows again.
   const [{ by }, setBy] = useState({ by: first ?? '' });
   const order = useRef<Array<string | number>>([]);
   const rank = (name: string) => {
@@ -199,7 +202,7 @@ interface ConfirmedProps {
 export function Confirmed({ label, question, yes, busy, danger, act }: ConfirmedProps) {
   const [asking, setAsking] = useState<boolean | null>(null);
   const first = useRef<HTMLButtonElement>(null);
-  // Does not take the focus before the button has been pressed for the first time.
+  // Moves the focus only after a button was pressed, not when the component is first shown.
   useEffect(() => {
     if (asking !== null) first.current?.focus();
   }, [asking]);

@@ -4,14 +4,14 @@
 import type { Call, Deliver, Node, Overview } from './types.js';
 
 /**
- * Rates are averages over this time. It is long enough that they do not flicker, and short enough that they follow
- * changes.
+ * Rates are averages over this time. It is long enough to prevent flickering values, and short enough to show changes
+ * soon.
  */
 const window_ms = 12_000;
 
 export interface CallRate {
   call: string;
-  /** Calls per second. The next four fields are also per second. */
+  /** Calls per second. `ok`, `refused`, `slowed` and `failed` are also per second. */
   all: number;
   ok: number;
   refused: number;
@@ -26,7 +26,7 @@ export interface CallRate {
 
 export interface Rates {
   calls: CallRate[];
-  /** Calls of all kinds per second. The next three fields are also per second. */
+  /** Calls of all kinds per second. `refused`, `slowed` and `failed` are also per second. */
   requests: number;
   refused: number;
   slowed: number;
@@ -45,7 +45,7 @@ export interface Rates {
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 
-/** Matches long polls and streams, which wait for updates, so that their duration says nothing. */
+/** Matches long polls and streams. Their duration does not measure performance, because they wait for updates. */
 const waits = (call: string) => /^(getUpdates|streamUpdates|\/api\/stream)/.test(call);
 
 const less = (now: number, before: number | undefined, ms: number) =>
@@ -59,7 +59,8 @@ function add(sum: number[], more: readonly number[]): void {
 }
 
 /**
- * Returns a percentile in ms, interpolated linearly between the limits of its bucket. Returns null if all counts are 0.
+ * Returns a percentile in ms. Interpolates linearly inside the histogram bucket that contains the percentile. Returns
+ * null if all counts are 0.
  */
 export function quantile(
   boundsSeconds: readonly number[],
@@ -101,7 +102,7 @@ export class Rating {
       if (past.at(-1)?.reported_ms === node.reported_ms) past[past.length - 1] = node;
       else past.push(node);
       // Keeps one report that is older than `window_ms`, because the rates need the counters at the beginning of this
-      // time.
+      // window.
       while (past.length > 2 && (past[1] as Node).reported_ms <= node.reported_ms - window_ms) past.shift();
       this.#reports.set(node.id, past);
     }
@@ -121,7 +122,8 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // If the call was counted as `other` before, its first total is no increase, so its rate starts at 0.
+      // If a call was counted as `other` until now, its first own total is large. This is not an increase, so the rate
+      // of the call starts at 0.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

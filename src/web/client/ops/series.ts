@@ -12,13 +12,13 @@ export function joined(before: History | null, more: History): History {
 
 export interface Line {
   name: string;
-  /** One value for each point of the range. Null if no process reported or the figure is unknown. */
+  /** The value at each point of the range. Null if no process reported at this point, or if the figure is unknown. */
   values: Array<number | null>;
 }
 
 /**
- * The points of a range in order, with null for missing points. `start` is the Unix time of the first point, and `step`
- * the time between points, both in ms.
+ * The points of a range in order, with null for missing points. `start` is the Unix time in ms of the first point.
+ * `step` is the time between points in ms.
  */
 export interface Past {
   start: number;
@@ -80,7 +80,10 @@ export function topOf(max: number): number {
   return power * ([1, 2, 5].find((n) => n * power >= max) ?? 10);
 }
 
-/** Returns the upper end of an axis, as `topOf` does, but as a round number of KiB, MiB or GiB. */
+/**
+ * Returns the upper end of an axis for values in bytes. It is 1, 2 or 5 times a power of ten, in bytes, KiB, MiB or
+ * GiB.
+ */
 export function byteTopOf(max: number): number {
   const unit = 1_024 ** Math.max(0, Math.floor(Math.log(Math.max(max, 1)) / Math.log(1_024)));
   return unit * topOf(max / unit);
@@ -123,7 +126,7 @@ function rowOf(at_ms: number, points: readonly HistoryPoint[], { step, bounds }:
 
 const rows_max = 60;
 
-/** Combines successive points into at most 61 rows. Rows begin at multiples of a sixtieth of the range. */
+/** Combines successive points into at most 61 rows. Each row covers a sixtieth of the range. */
 export function rowsOf(past: Past): Row[] {
   const width = (past.points.length * past.step) / rows_max;
   const found = new Map<number, HistoryPoint[]>();

@@ -18,8 +18,8 @@ export interface AlbumItem {
 }
 
 /**
- * Opens a picture or video in the viewer, where the person can go on to the other media in `all`. By default, these are
- * the media of the chat.
+ * Opens a picture or video in the viewer. In the viewer, the person can move between the media in `all`, by default
+ * between all media of the chat.
  */
 export type OnOpen = (item: AlbumItem, all?: readonly AlbumItem[]) => void;
 
@@ -29,15 +29,15 @@ export const arePictures = (items: readonly AlbumItem[]): boolean =>
   items.length > 0 && items.every(({ medium }) => pictureKinds.includes(medium.kind));
 
 /**
- * Returns whether captions are shown at the single files instead of below the album. True if the album has no pictures
- * and several captions.
+ * Returns whether each file shows its own caption, instead of one caption below the album. True if the album has no
+ * pictures and several captions.
  */
 export const hasOwnCaptions = (items: readonly AlbumItem[]): boolean =>
   !arePictures(items) && items.filter(({ caption }) => caption).length > 1;
 
 /**
- * Returns the width of a tile in sixths of the grid's width. Up to two rows have two tiles each, and the rows after
- * them have three, so that no row has a hole.
+ * Returns the width of a tile in sixths of the grid's width. The first rows have fewer tiles than the later rows, so
+ * that every row is filled.
  */
 export function widthOf(index: number, count: number): 2 | 3 | 6 {
   if (count === 3) return index === 0 ? 6 : 3;
@@ -48,7 +48,7 @@ export function widthOf(index: number, count: number): 2 | 3 | 6 {
 interface AlbumProps {
   items: readonly AlbumItem[];
   open: OnOpen;
-  /** The content that is shown over the lower edge of the pictures. */
+  /** The time of a message without text, which is shown over the lower edge of the pictures. */
   children?: ReactNode;
 }
 

@@ -1,4 +1,7 @@
-/** Opens pages of bots that learn who opens them. A Web App opens in a frame, any other page in a new tab. */
+/**
+ * Opens pages of bots that receive the person's signed identity. A Web App opens in a frame, any other page in a new
+ * tab.
+ */
 import { lazy, type ReactNode, useState } from 'react';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -9,18 +12,18 @@ const WebApp = lazy(() => import('./web_app.js'));
 
 interface AskedPageProps {
   title: string;
-  /** The address without the person's signed identity. */
+  /** The URL of the page without the person's signed identity. */
   url: string;
   /** Whether the page is a Web App, which opens in a frame. */
   inFrame: boolean;
-  /** Returns the address with the person's signed identity. */
+  /** Returns the URL of the page with the person's signed identity. */
   sign: () => Promise<{ url: string }>;
   children: (ask: () => void) => ReactNode;
 }
 
 /**
- * Calls `children` with a function that asks for a confirmation, and then opens a page that receives the person's
- * identity.
+ * Calls `children` with a function that asks the person for a confirmation. After the confirmation, opens a page that
+ * receives the person's identity.
  */
 export function AskedPage({ title, url, inFrame, sign, children }: AskedPageProps) {
   const [asking, setAsking] = useState(false);

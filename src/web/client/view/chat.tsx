@@ -24,7 +24,7 @@ import { MessageList } from './message_list.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { Confirm, Face, IconButton, Menu, type MenuItem, Part, Spinner } from './ui.js';
 
-// If the code cannot be loaded, no files can be dropped.
+// If the code of the drop zone cannot be loaded, no files can be dropped.
 const DropZone = lazy(async () => {
   const code = await import('./drop_zone.js').catch(() => null);
   return { default: code?.DropZone ?? (() => null) };
@@ -106,7 +106,7 @@ function PinnedBar({ chat, jump }: { chat: ChatSummary; jump: (id: number) => vo
   );
 }
 
-/** Until this age, a message can be edited and deleted. */
+/** For how many seconds after it was sent a message can be edited and deleted. */
 const change_age_s_max = 48 * 3_600;
 
 const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
@@ -134,9 +134,8 @@ interface MenuContext {
 }
 
 /**
- * Returns the items of the menu for a message. If the message belongs to an album, it is the one with the caption.
- * Replying, editing and copying text then apply to this message, pinning applies to the first message of the album, and
- * forwarding and deleting apply to all of them.
+ * Returns the menu items for a message. For an album, this is the message with the caption. Reply, edit and copy apply
+ * to this message. Pin applies to the first message of the album. Forward and delete apply to the whole album.
  */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const mine = message.from?.id === me.value?.id;
@@ -235,8 +234,8 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
         if (!chats.byId.has(id)) setFailure(t('chat_missing'));
       });
   }, [id, isMissing]);
-  // Loads the messages only when the stream is open, because messages that arrive in between would otherwise be
-  // missing.
+  // Loads the messages only after the stream has opened. Otherwise messages that arrive just before the stream opens
+  // would be missing.
   if (!chat || state === 'connecting' || !isReady)
     return failure ? (
       <Outside id={id} text={failure} />

@@ -1,4 +1,4 @@
-/** Shows the details of a chat: of its bot, of its other person, or of a group or channel with its members. */
+/** Shows the details of a direct chat with a bot, a chat of two people, a group or a channel. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';

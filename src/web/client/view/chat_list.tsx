@@ -23,7 +23,7 @@ import { Empty, IconButton, Menu, Part, Spinner, Trouble } from './ui.js';
 
 const Invitations = lazy(() => import('./invitations.js'));
 const NewChat = lazy(async () => ({ default: (await import('./new_chat.js')).NewChat }));
-// If the code cannot be loaded, nothing is suggested.
+// If the code of the suggestions cannot be loaded, nothing is suggested.
 const Suggestions = lazy(async () => {
   const code = await import('./suggestions.js').catch(() => null);
   return { default: code?.Suggestions ?? (() => null) };
@@ -193,8 +193,8 @@ function Bar({ inArchive, make }: { inArchive: boolean; make: () => void }) {
 }
 
 /**
- * Restores the focus after the person has moved a chat to another place. Focuses the chat itself. If it has left the
- * list, focuses the next chat, or else the previous one or the first link.
+ * Restores the focus after the person has pinned or archived a chat. Focuses the chat. If the chat is no longer in the
+ * list, focuses the next chat, the previous chat or the first link, in this order.
  */
 function focusNear({ id }: ChatSummary, list: readonly ChatSummary[]): void {
   const at = list.findIndex((chat) => chat.id === id);
@@ -219,7 +219,7 @@ function Rows({ list, inArchive, openMenu }: RowsProps) {
   const { page, id } = useCell(route);
   const box = useRef<VListHandle>(null);
   const { archived } = chats;
-  // Adds a first row above the chats, which leads to the archive.
+  // Adds a row above the chats. This row leads to the archive.
   const rows = inArchive || archived.length === 0 ? list : [null, ...list];
   const [wasInArchive, setWasInArchive] = useState(false);
   useEffect(() => {
@@ -255,7 +255,7 @@ function Rows({ list, inArchive, openMenu }: RowsProps) {
   );
 }
 
-/** Returns whether the list shows the archive. Stays the same when a page is opened next to the list. */
+/** Returns whether the list shows the archive. Opening a page next to the list does not change this. */
 function useInArchive(): boolean {
   const { page } = useCell(route);
   const [inArchive, setInArchive] = useState(page === 'archive');
@@ -267,7 +267,7 @@ function useInArchive(): boolean {
 
 const narrow = matchMedia('(max-width: 760px)');
 
-/** Returns whether the list fills the whole window. This is so in a narrow window while no page is open. */
+/** Returns whether the window is narrow and no page is open. The list then fills the whole window. */
 function useAlone(): boolean {
   const { page } = useCell(route);
   const isNarrow = useSyncExternalStore(
@@ -303,7 +303,7 @@ export function ChatList() {
     else if (more) void chats.loadMore(inArchive);
   }, [more, inArchive, chats.byId.size]);
   return (
-    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have labels; two elements would draw the list twice
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles accept a label
     <div className="sidebar" role={isAlone ? 'main' : 'complementary'} aria-label={t('chats')}>
       <Bar inArchive={inArchive} make={() => setMaking(true)} />
       <Search text={text} set={setText} first={list[0]} />
@@ -337,7 +337,7 @@ export function ChatList() {
         <Menu
           at={menu.at}
           label={t('actions')}
-          // Waits for the next frame, because the changed list is drawn before it.
+          // Moves the focus in the next frame, after the changed list has been drawn.
           items={placesOf(menu.chat, () => requestAnimationFrame(() => focusNear(menu.chat, list)))}
           close={() => setMenu(null)}
         />

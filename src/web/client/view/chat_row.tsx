@@ -33,7 +33,7 @@ export function placesOf({ id, list_pin, archived }: ChatSummary, moved: () => v
   ];
 }
 
-/** Shows the number of unread messages, and a sign if the chat is pinned. */
+/** Shows the number of unread messages, and an icon if the chat is pinned. */
 function Marks({ unread, isPinned }: { unread: number | undefined; isPinned: boolean }) {
   const text = unreadText(unread);
   if (text === '' && !isPinned) return null;
@@ -117,7 +117,8 @@ interface DrawnRowProps extends RowProps {
 }
 
 /**
- * Draws a row only if the row itself has changed. The list is drawn again after each event and each change of its size.
+ * Draws a row only if its properties have changed. Otherwise all rows would be drawn after each event and each change
+ * of the list's size.
  */
 const DrawnRow = memo(function DrawnRow({ chat, chosen, openMenu, doing, date, muted }: DrawnRowProps) {
   useCell(language);
@@ -173,7 +174,7 @@ export function takeFocus(link: HTMLElement | null, frames = 30): void {
   if (document.activeElement !== link && frames > 0) requestAnimationFrame(() => takeFocus(link, frames - 1));
 }
 
-/** Shows a link to the archive, with the names of the archived chats and the number of their unread messages. */
+/** Shows a link to the archive, with the names of archived chats and the total number of their unread messages. */
 export function ArchiveRow({ archived, focus }: { archived: readonly ChatSummary[]; focus: boolean }) {
   const link = useRef<HTMLAnchorElement>(null);
   // Runs only when the row appears.

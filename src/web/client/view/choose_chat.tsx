@@ -20,8 +20,8 @@ interface ChooseChatProps {
   title: string;
   choose: (chat: ChatSummary) => void;
   /**
-   * Whether to show all chats. If false, only the chats in which the person may write are shown. If true, Enter chooses
-   * the first chat.
+   * If true, shows all chats, and Enter chooses the first chat. Otherwise shows only the chats in which the person may
+   * write.
    */
   all?: boolean;
   busy?: boolean;

@@ -38,8 +38,8 @@ function coloured(code: string, parts: readonly Part[]): ReactNode[] {
 }
 
 /**
- * Returns the code, in colour once its parts are known. While a bot appends to the code, the earlier parts keep their
- * colours, so that the code does not flicker. If the parts cannot be loaded, the code stays without colours.
+ * Returns the code, with colours as soon as its parts are known. While a bot appends to the code, the earlier parts
+ * keep their colours, so that the code does not flicker. If the highlighter cannot be loaded, the code has no colours.
  */
 function useColours(language: string, code: string): ReactNode {
   const [last, setLast] = useState<{ code: string; parts: readonly Part[] } | null>(null);

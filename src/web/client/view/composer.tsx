@@ -38,7 +38,7 @@ export interface ComposerProps {
   /** Opens the scheduled posts. Null if the chat cannot have any. */
   schedule: (() => void) | null;
   commands: readonly BotCommand[];
-  /** The page of the bot, in a direct chat. */
+  /** The profile page of the bot, only in a direct chat with a bot. */
   bot?: BotPage | null;
   /** The reply keyboard that is shown, or null. */
   keys: ReplyKeys | null;
@@ -161,8 +161,8 @@ async function saveEdit(chat: number, message: Message, source: string, done: ()
 const isCommand = /^\/(\w*)$/;
 
 /**
- * Suggests the commands that begin with the typed text. After a call of `toggle`, suggests all commands. `text` is null
- * if nothing can be suggested. Escape and a click outside the composer close the list until the text changes.
+ * Suggests the commands that begin with `text`, or nothing if `text` is null. `toggle` shows or hides all commands.
+ * Escape and a click outside the composer close the list until the text changes.
  */
 function useSuggestions(
   commands: readonly BotCommand[],
@@ -192,7 +192,7 @@ function useSuggestions(
     document.addEventListener('pointerdown', onPointer);
     return () => document.removeEventListener('pointerdown', onPointer);
   }, [isOpen, text]);
-  /** Handles a key for the list of suggestions. Returns whether it did. */
+  /** Handles a key press in the text field. Returns whether the list of suggestions used the key. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];
@@ -221,7 +221,7 @@ function useText(chat: number, editing: Message | null) {
   useEffect(() => {
     if (editing) setText(markedTextOf(editing));
   }, [editing]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again if the draft was not changed by typing
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after a change that was not made by typing
   useEffect(() => {
     if (!editing) setText(draftOf(chat));
   }, [chat, editing, set]);
@@ -261,7 +261,7 @@ function useFiles(chat: number, editing: Message | null, focus: () => void) {
   const files = editing ? [] : tray.files;
   const count = files.length;
   const former = useRef(count);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus moves only if the number has changed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus moves only if the number of files has changed
   useEffect(() => {
     if (count > former.current || (count === 0 && former.current > 0)) focus();
     former.current = count;
@@ -282,8 +282,8 @@ function useTextField(editing: Message | null, replyTo: Message | null) {
 }
 
 /**
- * Returns what to do after calls that end later. These functions keep a text that the person has changed since the call
- * began.
+ * Returns functions to call after an inline result was sent or an edit was saved. If the person has changed the text
+ * since the call began, these functions keep the new text.
  */
 function useLateEnds({
   chat,
@@ -295,21 +295,21 @@ function useLateEnds({
   const now = useRef({ text, editing });
   now.current = { text, editing };
   return {
-    /** Removes the query whose result was sent. */
+    /** Removes the inline query from the text field after its result was sent. */
     ofInline() {
       const isUnchanged = draftOf(chat) === text;
       if (isUnchanged) setDraft(chat, '');
       sent();
       if (isUnchanged && !now.current.editing) done();
     },
-    /** Ends the edit that was saved. */
+    /** Ends the editing of a message after the edit was saved. */
     ofEdit() {
       if (now.current.text === text) done();
     },
   };
 }
 
-/** Returns everything that the parts of the composer show and do. */
+/** Returns the state of the composer, and functions that its parts call. */
 function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
   const [emoji, setEmoji] = useState(false);
@@ -336,7 +336,8 @@ function useComposer({ chat, isGroup, commands, replyTo, editing, done, sent, ed
   function choose(command: string) {
     suggestions.close();
     if (historyOf(chat).send({ text: `/${command}` })) {
-      // Another text stays. The person has opened the list with the button.
+      // Removes only the beginning of a command. If the person opened the list of commands with the button, the field
+      // may contain another text, which is kept.
       if (isCommand.test(text)) setText('');
       sent();
     }
@@ -395,7 +396,7 @@ interface TextFieldProps {
   own: ReturnType<typeof useComposer>;
 }
 
-/** Makes a text field as high as its text, but not higher than a third of the window. */
+/** Sets the height of a text field to the height of its text, up to a third of the window. */
 function fitHeight(area: HTMLTextAreaElement | null): void {
   if (!area) return;
   area.style.height = 'auto';
@@ -413,7 +414,7 @@ function TextField({ own, placeholder }: TextFieldProps) {
     const area = field.current;
     if (!area) return;
     let before = area.clientWidth;
-    // The width changes when the window is resized, and when buttons appear late.
+    // Adapts the height when the width changes: the window may be resized, and some buttons appear late.
     const observer = new ResizeObserver(() => {
       if (area.clientWidth === before) return;
       before = area.clientWidth;
@@ -436,7 +437,8 @@ function TextField({ own, placeholder }: TextFieldProps) {
       placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
-        // Reads the selection after this event, because a change by a formatting button sets the selection only then.
+        // Reads the selection after this event, because a formatting button changes the text first and the selection
+        // afterwards.
         queueMicrotask(formatting.onSelect);
         own.suggestions.setAt(0);
       }}

@@ -7,8 +7,8 @@ import { RichText } from './text.js';
 
 export function DraftBubble({ chat, draft, name }: { chat: number; draft: MessageDraft; name: string }) {
   const { text, entities, draft_id, can_stop, stopped } = draft;
-  // Screen readers say only that the bot is writing, and later read the complete message. They do not read each change
-  // of the draft.
+  // Screen readers announce only that the bot is writing. They read the message when it is complete, and do not read
+  // each change of the draft.
   return (
     <article className="message" aria-label={name} aria-live="off" aria-busy={!stopped}>
       <div className={stopped ? 'bubble draft stopped' : 'bubble draft'}>

@@ -29,7 +29,7 @@ function useGivenFiles({ zone, take }: DropZoneProps): boolean {
     const onDrag = (event: DragEvent) => {
       const { type, target, dataTransfer: data } = event;
       if (!data?.types.includes('Files')) return;
-      // Otherwise the browser would leave the application and open the dropped file.
+      // Prevents the browser from opening the dropped file instead of the application.
       event.preventDefault();
       const hits = latest.current !== null && !isCovered() && zone.current?.contains(target as Node) === true;
       data.dropEffect = hits ? 'copy' : 'none';

@@ -1,4 +1,7 @@
-/** Shows the emoji picker. Its code is loaded when it is first opened. Its data come from this service. */
+/**
+ * Shows the emoji picker. The picker's code is loaded when it is first opened. The emoji data are loaded from this
+ * service and not from another host.
+ */
 import {
   defaultEmojiDataResolver,
   type EmojiData,
@@ -27,8 +30,9 @@ interface Indexed {
 }
 
 /**
- * Corrects ARIA indices, which count from one, although the picker counts from zero. Keeps the index of a row, because
- * the picker finds rows by it. Removes the index only from row zero.
+ * Corrects the ARIA indices, which must count from one although the picker counts from zero. Increases the indices of
+ * emoji by one. Removes the row index zero, but keeps all other row indices, because the picker uses them to find its
+ * rows.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -62,8 +66,9 @@ type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
 /**
- * Loads the emoji data in a language. An emoji that has no name in this language keeps its Russian name. The search
- * also finds every emoji by its Russian name.
+ * Loads the emoji data in a language. Languages other than English and Russian use the Russian data with their own
+ * names. An emoji without a name in such a language keeps its Russian name, and the search also finds emoji by Russian
+ * names.
  */
 const inOwnWords: EmojiDataResolver = async (code, options) => {
   const whole = code === 'en' || code === 'ru';
@@ -110,9 +115,8 @@ function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): n
 const name_score = 10;
 
 /**
- * Returns the emoji that match the search text, the best match first. The picker would sort them by category and score,
- * but keeps the order of emoji with the same category and score. Therefore puts all of them into one category and gives
- * them the same score.
+ * Returns the emoji that match the search text, the best match first. The picker sorts by category and score, and keeps
+ * the order of emoji for which both are equal. Therefore all emoji get the same category and score.
  */
 function ranked(data: EmojiData, sought: string): EmojiData {
   const found = data.emojis
@@ -127,8 +131,8 @@ function ranked(data: EmojiData, sought: string): EmojiData {
 }
 
 /**
- * Returns the function that loads the data of a picker. The picker loads new data only for a new locale, so the locale
- * consists of the language, a space and the search text.
+ * Returns the function that loads the data of a picker. The picker loads new data only for a new locale. The search
+ * text is therefore part of the locale: the language, a space, and the search text.
  */
 function createResolver(): EmojiDataResolver {
   const loaded = new Map<string, Promise<EmojiData>>();
@@ -163,7 +167,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const before = document.activeElement;
     panel.current?.querySelector('input')?.focus();
     return () => {
-      // The element that had the focus was part of the panel.
+      // If the focus was in the panel, moves it back to the element that had it before the panel opened.
       if (document.activeElement === document.body && before instanceof HTMLElement)
         before.focus({ preventScroll: true });
     };

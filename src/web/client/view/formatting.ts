@@ -33,8 +33,8 @@ export function useFormatting(field: FieldRef) {
       changeField(area, formatChange(wanted, area.value, area.selectionStart, area.selectionEnd));
     });
   /**
-   * Handles a key that formats text, and returns whether it did. If no text is selected, leaves Ctrl+K to the choice of
-   * a chat.
+   * Formats the selected text if the key stands for a format. Returns whether it has done so. Ctrl+K adds a link only
+   * if text is selected. Otherwise it opens the dialog for choosing a chat.
    */
   const onKey = (event: KeyboardEvent): boolean => {
     const wanted = formatOfKey(event);

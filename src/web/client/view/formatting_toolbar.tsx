@@ -20,8 +20,8 @@ interface ToolbarProps {
 }
 
 /**
- * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, so that a single press
- * of Tab leaves all of them.
+ * Shows the formatting buttons while text is selected. The arrow keys move between the buttons, and Tab leaves the
+ * toolbar.
  */
 export default function FormattingToolbar({ format, leave }: ToolbarProps) {
   const bar = useRef<HTMLDivElement>(null);

@@ -19,8 +19,8 @@ interface ForwardProps {
 export function ForwardDialog({ messages, from, close }: ForwardProps) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
-  // Uses the same key each time the button is pressed. If an answer is lost and the person presses again, the messages
-  // are thus forwarded only once.
+  // Uses the same idempotency key each time the button is pressed. If an answer is lost and the person presses again,
+  // the messages are forwarded only once.
   const [key] = useState(randomName);
   const forward = async (chat: ChatSummary) => {
     setBusy(true);

@@ -14,7 +14,7 @@ import type { InlineAnswer, InlineResult, Message, Named } from '../types.js';
 const pause_ms = 300;
 const names_max = 200;
 
-/** The bots by lower-case username. Null if no bot with this name has inline mode. */
+/** The bot for each username in lower case. Null if there is no bot with inline mode that has this username. */
 const bots = new Map<string, Promise<Named | null>>();
 
 function findBot(username: string): Promise<Named | null> {
@@ -26,7 +26,8 @@ function findBot(username: string): Promise<Named | null> {
   );
   if (bots.size >= names_max) bots.clear();
   bots.set(name, found);
-  // Forgets a failed lookup, because somebody may take the name later, or the connection may return.
+  // Does not cache a failed lookup, because the lookup may succeed later: somebody may take the name, or the connection
+  // may return.
   found.catch(() => bots.delete(name));
   return found;
 }
@@ -41,8 +42,8 @@ export interface InlineState {
   bot: Named;
   query: string;
   /**
-   * The results, each with the id of the answer that contained it. These ids differ, because further results come in
-   * another answer.
+   * The results, each with the id of the answer that contained it. Further results come in another answer with another
+   * id.
    */
   results: ReadonlyArray<{ answer: string; result: InlineResult }>;
   button?: InlineAnswer['button'];
@@ -117,7 +118,7 @@ export interface InlineProps {
   /** The typed text, or null if it cannot be an inline query. */
   text: string | null;
   replyTo: Message | null;
-  /** Called when a result has been sent. */
+  /** Called after a result was sent. */
   sent: () => void;
 }
 
@@ -173,7 +174,7 @@ export function useInline({ chat, text, replyTo, sent }: InlineProps) {
   }
 
   const close = () => setClosed(text);
-  /** Handles a key for the list of results. Returns whether it did. */
+  /** Handles a key press in the text field. Returns whether the list of results used the key. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
     if (!isOpen || !state) return false;
     const count = state.results.length;

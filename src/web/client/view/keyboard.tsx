@@ -85,8 +85,8 @@ function QueryKey({ button, chat, message }: KeyProps) {
   const here = button.switch_inline_query_current_chat;
   const query = here ?? button.switch_inline_query ?? button.switch_inline_query_chosen_chat?.query ?? '';
   const write = (to: number) => {
-    // The `via_bot` of a forwarded message belongs to the original message, but the keyboard belongs to the bot that
-    // sent this one.
+    // The keyboard belongs to the inline bot that made the message. In a forward, `via_bot` names the inline bot of the
+    // original message, so the keyboard belongs to the sender of the forward.
     const owner = (message.forward_origin ? undefined : message.via_bot) ?? message.from;
     setDraft(to, `@${owner?.username ?? ''} ${query}`);
     go(`chat/${to}`);

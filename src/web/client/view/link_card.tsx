@@ -9,7 +9,8 @@ import type { Message } from '../types.js';
 function Card({ message, url }: { message: Message; url: string }) {
   const card = useRef<HTMLAnchorElement>(null);
   const [preview, setPreview] = useState(() => knownPreview(url, message));
-  // If the page turns out to have no preview, the card keeps its place until it is drawn anew.
+  // If the service later finds no preview, the card keeps its space, so that no message moves. The card disappears only
+  // when the message is drawn anew.
   const [isAbsent] = useState(preview === null);
   useEffect(() => {
     if (!card.current || preview !== undefined) return undefined;
@@ -48,7 +49,7 @@ function Card({ message, url }: { message: Message; url: string }) {
   );
 }
 
-/** Shows the preview of the first link in a message, unless it has no preview. */
+/** Shows the preview of the first link in a message. Shows nothing if the link has no preview. */
 export function LinkCard({ message }: { message: Message }) {
   const url = linkOf(message);
   return url === undefined ? null : <Card key={url} url={url} message={message} />;

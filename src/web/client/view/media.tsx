@@ -36,7 +36,10 @@ export function mediumOf(message: Message): Medium | undefined {
 export const mediumOfPost = ({ media, has_media_spoiler: covered }: Post): Medium | undefined =>
   media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: covered === true } : undefined;
 
-/** Returns the name of a kind of media, for lines of text that do not show the media themselves. */
+/**
+ * Returns the name of a kind of media, for lines of text that cannot show media. Some kinds are shown by `file_name`
+ * instead.
+ */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
   ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name
     ? file_name
@@ -106,7 +109,10 @@ function Picture({ url, file, alt, open }: { url: string; file: FileRef; alt: st
   );
 }
 
-/** Reserves space of the picture's shape, so that other content does not move when the picture is loaded. */
+/**
+ * Reserves a space with the same aspect ratio as the picture, so that other content does not move when the picture is
+ * loaded.
+ */
 const room = ({ width, height }: FileRef) => ({
   aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
 });
@@ -123,7 +129,7 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** Shows the thumbnail of a file, if it has one. Reserves its space while it loads. */
+/** Shows the thumbnail of a file, if it has one. Reserves space for the thumbnail while it is loading. */
 function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
   const { url } = useFile(thumbnail && `/api/files/${thumbnail.file_id}`);
   return thumbnail ? (
@@ -133,7 +139,10 @@ function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
 
 interface OnDemandProps {
   medium: Medium;
-  /** Opens the file elsewhere. If undefined, the file replaces this button. */
+  /**
+   * Opens the file in another place, for instance in the viewer. If undefined, the file is shown in the place of this
+   * button.
+   */
   open?: () => void;
   children: (url: string) => ReactNode;
 }

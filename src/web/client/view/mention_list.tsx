@@ -1,4 +1,4 @@
-/** Shows the members whom a typed mention may mean. */
+/** Shows the members that match a typed mention. */
 import { useEffect, useRef } from 'react';
 import { personName } from '../names.js';
 import { t } from '../words.js';

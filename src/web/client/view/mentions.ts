@@ -22,8 +22,8 @@ interface Loaded extends Pick<Model, 'mentionable' | 'mentionChange'> {
 }
 
 /**
- * Loads the code and the members of the group when the person begins to type a mention. Returns null until both are
- * loaded.
+ * Loads the code for mentions and the members of the group when the person begins to type a mention. Returns null until
+ * both are loaded.
  */
 function useMembers(chat: number, isWanted: boolean): Loaded | null {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
@@ -35,11 +35,11 @@ function useMembers(chat: number, isWanted: boolean): Loaded | null {
         import('../model/members.js'),
         import('../model/mentions.js'),
       ]);
-      // Without the list of members, the people who wrote recently can still be found.
+      // If the members cannot be loaded, the person can still mention people who wrote recently.
       const members = await membersOf(chat).catch(() => []);
       if (isHere) setLoaded({ members, mentionable, mentionChange });
     };
-    // Without the code, the person can still type the whole name.
+    // If the code for mentions cannot be loaded, the person can still type the whole name.
     load().catch(() => {});
     return () => {
       isHere = false;
@@ -72,7 +72,7 @@ export function useMentions({ chat, field, text, caret }: MentionsProps) {
       changeField(area, loaded.mentionChange(user, typed, caret));
   }
 
-  /** Handles a key for the list. Returns whether it did. */
+  /** Handles a key press in the text field. Returns whether the list of members used the key. */
   const onKey = ({ key, shiftKey, ctrlKey, altKey, metaKey }: KeyboardEvent): boolean => {
     if (!isOpen || shiftKey || ctrlKey || altKey || metaKey) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];

@@ -32,7 +32,10 @@ export interface MessageActions {
 interface BubbleProps {
   /** A single message, or all messages of an album. */
   messages: readonly Message[];
-  /** Whether this message belongs to the same group of messages as the one before it (same sender, short time). */
+  /**
+   * Whether the previous message has the same sender and was sent shortly before. The messages are then shown as a
+   * group.
+   */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -54,7 +57,7 @@ function Quote({ message, jump }: { message: Message; jump: (id: number) => void
   );
 }
 
-/** Shows the time of a message or an album, and whether it is protected or was edited. */
+/** Shows the time of a message or album, and whether the message is protected or was edited. */
 function Meta({ messages }: { messages: readonly Message[] }) {
   const message = messages.at(-1) as Message;
   return (
@@ -83,7 +86,7 @@ const isJumbo = (text: string): boolean =>
 /** Returns the class for the colour of a name. The avatar has the same colour. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
-/** Returns the media of messages. */
+/** Returns the media files of a message or an album, with their captions. */
 export const itemsOf = (messages: readonly Message[]): AlbumItem[] =>
   messages.flatMap((one) => {
     const medium = mediumOf(one);
@@ -151,8 +154,8 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   );
   const from = forwardedFrom(message);
   const pictures = arePictures(media);
-  // If there is no text, shows the time over the lower edge of the pictures. A single video is an exception, because
-  // the time would cover its controls.
+  // The time of pictures without a text is shown over their lower edge. The time of a single video is shown below the
+  // video, because the time would cover the video's controls.
   const bare = pictures && !words && (media.length > 1 || media[0]?.medium.kind !== 'video');
   const menu = (event: MouseEvent) => {
     // Keeps the browser's own menu for links and selected text.

@@ -48,10 +48,13 @@ function lastIdOf(item: Item | undefined): number {
   return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
 }
 
-/** Messages from one person are shown as a group if each is sent within this time after the one before, in seconds. */
+/** Messages from one person are shown as a group if at most this many seconds lie between each message and the next. */
 const together_s = 300;
 
-/** Returns a function that tells whether a date is on another day than the date with which it was called before. */
+/**
+ * Returns a function that is called with the date of each message in order. It returns whether a new day begins with
+ * this date.
+ */
 function dayChanges(): (date: number) => boolean {
   let [begin, end] = [0, 0];
   return (date) => {
@@ -64,14 +67,14 @@ function dayChanges(): (date: number) => boolean {
 }
 
 /**
- * Builds the rows of all messages that are already sent. Adds a line above the first message of other people after
- * `mark`, unless `mark` is null.
+ * Builds the rows of all messages that are already sent. If `mark` is not null, also adds a line above the first
+ * message of other people after `mark`.
  */
 function itemsOf({ messages, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
   const isNewDay = dayChanges();
-  // If the first unread message is not loaded, there is no line.
+  // The line above the first unread message is shown only if this message is loaded.
   let unread = mark !== null && (atStart || first <= mark) ? mark : Number.POSITIVE_INFINITY;
   for (const message of messages) {
     const newDay = isNewDay(message.date);
@@ -110,7 +113,7 @@ function itemsOf({ messages, atStart, first }: History, type: string, mark: numb
 const outgoingOf = ({ outgoing }: History): Item[] =>
   outgoing.map((one) => ({ kind: 'outgoing', key: one.key, outgoing: one }));
 
-/** Adds the bot's draft as a row, unless the bot has sent a message after the draft, which replaces it. */
+/** Adds the bot's draft as a row. Does not add it if the bot has already sent a message after the draft. */
 function withDraft(items: Item[], { messages, atEnd }: History, draft: MessageDraft | null): Item[] {
   if (draft === null || !atEnd || (draft.stopped && draft.text === '')) return items;
   const newest = messages.findLast(({ from }) => from?.id !== me.value?.id)?.message_id ?? 0;
@@ -191,7 +194,7 @@ interface MessageListProps {
 const near = 600;
 /** The height of the space below the last message, in pixels. */
 const foot = 10;
-/** If the list's end is not further away than this, the list counts as scrolled to its end. */
+/** The list counts as scrolled to its end if the distance to the end is smaller than this, in pixels. */
 const at_end = 60;
 const marked_ms = 1_600;
 
@@ -212,8 +215,9 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Returns the id of the last message before the unread ones, or null if there are no unread messages. If the person has
- * read everything, the result changes when a new message arrives. It becomes null when the person sends a message.
+ * Returns the id of the last message before the first unread one, or null if nothing is unread. The id stays the same
+ * while the person reads. It changes when a new message arrives after the person has read everything. It becomes null
+ * when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
@@ -245,7 +249,7 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
 /** How long a row must stay in place before it counts as seen. By then, the list has measured the row's height. */
 const seen_ms = 100;
 
-/** The scroll position of the list. */
+/** The scroll position of the list, and how the list scrolls when its rows change. */
 interface Place {
   readonly list: RefObject<VirtualizerHandle | null>;
   /**
@@ -259,8 +263,8 @@ interface Place {
 }
 
 /**
- * Marks messages as read when they are in view. Call `lookSoon` after each change of what is in view. `isBehind` says
- * that the end of the list is not in view.
+ * Marks messages as read when they come into view. Call `lookSoon` after each change of the visible part. `isBehind` is
+ * true if the end of the list is not in view.
  */
 function useReading(chat: number, history: History, items: readonly Item[], place: Place) {
   const [isBehind, setBehind] = useState(false);
@@ -269,7 +273,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
     const view = place.list.current;
     if (!view || place.isOpening || !history.started) return;
     if (history.atEnd && restOf(view) < at_end) place.sticks = true;
-    // A list that is too short to scroll loads more messages by itself.
+    // If the list is too short for scrolling, loads more messages now, because nobody can scroll to load them.
     const isShort = view.scrollSize <= view.viewportSize + 1;
     if (isShort && history.loading === null && !history.failed)
       void (history.atEnd ? history.loadOlder() : history.loadNewer());
@@ -300,7 +304,7 @@ function useReading(chat: number, history: History, items: readonly Item[], plac
 /** Scrolls to the message `target`. Returns its id while the message is highlighted, otherwise 0. */
 function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
   const [marked, setMarked] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when `target.n` changes
   useEffect(() => {
     if (!target) return;
     const index = items.findIndex((item) => holds(item, target.id));
@@ -336,7 +340,8 @@ function useScrolling(
     const view = list.current;
     if (!view || !place.sticks || items.length === 0) return;
     const line = document.hasFocus() ? -1 : items.findIndex(({ kind }) => kind === 'unread');
-    // While the window does not have the focus, keeps the first unread message in view.
+    // While the window does not have the focus, does not scroll past the first unread message, because the person has
+    // not read it.
     if (line >= 0 && view.getItemOffset(line) < view.scrollSize - view.viewportSize) {
       place.sticks = false;
       view.scrollToIndex(line, { align: 'start' });
@@ -365,12 +370,12 @@ function useScrolling(
     if (mark === null) void history.loadNewest();
     else
       void history.showUnread(mark, chat.last_message?.message_id ?? 0).then(() => {
-        // The unread messages were deleted meanwhile.
+        // If the unread messages were deleted meanwhile, the list has not scrolled to them and is still opening.
         if (place.isOpening) toNewest();
       });
   }, [history, chat.id]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when the number changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls only when `bottom` changes
   useEffect(() => {
     if (bottom > 0) toNewest();
   }, [bottom]);
@@ -379,7 +384,7 @@ function useScrolling(
     const view = list.current;
     if (!view) return;
     const rest = restOf(view);
-    // When messages are added at the end, the list still counts as scrolled to its end. Only scrolling up changes this.
+    // A list that is scrolled to its end stays in this state when messages are added, until the person scrolls up.
     if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
     else if (rest < at_end && history.atEnd) place.sticks = true;
     if (!place.sticks) setLooked(0);
@@ -444,8 +449,8 @@ function Row({ chat, item, history, marked, actions }: RowProps) {
 }
 
 /**
- * Returns a function that draws a row. For the same row, it returns the same element, because the list draws all
- * visible rows in each frame while the person scrolls.
+ * Returns a function that draws a row. The list calls it for all visible rows in each frame while the person scrolls,
+ * so it returns the same element for an unchanged row.
  */
 function useDrawRow(chat: ChatSummary, history: History, marked: number, actions: MessageActions) {
   return useMemo(() => {

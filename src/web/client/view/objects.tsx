@@ -1,6 +1,6 @@
 /**
- * Shows locations, venues, contacts and dice in messages. `poll.tsx` shows polls. All except dice are shown as cards,
- * which open a map or a phone number.
+ * Shows locations, venues, contacts and dice in messages. Locations, venues and contacts are shown as cards that open a
+ * map or a phone number. `poll.tsx` shows polls.
  */
 
 import { useEffect, useState } from 'react';
@@ -12,7 +12,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** What the card opens. Absent for dice and polls. */
+  /** The map or phone number that the card opens. Absent for dice and polls. */
   href?: string;
   /** Present if the location is or was live. */
   live?: Location;
@@ -25,7 +25,7 @@ const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number })
 
 const liveOf = (location: Location) => (location.live_until === undefined ? {} : { live: location });
 
-/** Returns the card for the object in a message, or undefined if it has none. */
+/** Returns the card for a message's location, venue, contact, dice or poll. Returns undefined for any other message. */
 export function objectOf({ venue, location, contact, dice, poll }: Message): Card | undefined {
   if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
   if (poll) return { kind: 'poll', title: poll.question, detail: '' };
@@ -53,20 +53,23 @@ export function objectOf({ venue, location, contact, dice, poll }: Message): Car
 const day_ms = 86_400_000;
 const forever_s = 0x7fff_ffff;
 
-/** Returns whether the location is still live, and redraws when it ends. */
+/** Returns whether the location is still live, and redraws the component when the location is no longer live. */
 function useIsLive(until: number): boolean {
   const [, setEnded] = useState(0);
   const left = until * 1000 - Date.now();
   useEffect(() => {
     if (left <= 0) return undefined;
-    // The timeout is at most a day, because a longer one could overflow.
+    // The timeout is at most a day, because a longer timeout could overflow.
     const timer = setTimeout(() => setEnded(Date.now()), Math.min(left, day_ms));
     return () => clearTimeout(timer);
   }, [left]);
   return left > 0;
 }
 
-/** Shows the position of a live location, and when it ends. The position moves with each edit of the message. */
+/**
+ * Shows the position of a live location, and the time until which it is live. The position moves with each edit of the
+ * message.
+ */
 function LiveCard({ live, detail, href }: { live: Location; detail: string; href: string | undefined }) {
   const until = live.live_until ?? 0;
   const isLive = useIsLive(until);

@@ -31,7 +31,7 @@ function Join({ id }: { id: number }) {
   );
 }
 
-/** Shows a page for a chat that does not exist or that only its members may see. */
+/** Says that a chat does not exist, or that the person must join it. */
 function Unknown({ id, text }: { id: number; text: string }) {
   return (
     <main className="main center">

@@ -26,8 +26,8 @@ const kindText = (poll: Poll) =>
       : t(poll.is_anonymous ? 'poll_anonymous' : 'poll_named');
 
 /**
- * Returns the state of a poll and a function that votes. Loads the poll again and again while it is open and the page
- * is visible.
+ * Returns the state of a poll and a function that votes. Loads the poll repeatedly while it is open and the page is
+ * visible.
  */
 function usePoll({ chat, message, poll }: PollProps) {
   const path = `/api/chats/${chat}/messages/${message}/poll`;
@@ -89,8 +89,8 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
 }
 
 /**
- * Returns the mark of an option in the results: a correct answer, a wrong answer, the person's own vote, or null for no
- * mark.
+ * Returns the mark of an option in the results: correct answer, the person's wrong answer, the person's vote, or null
+ * for no mark.
  */
 function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
   if (correct?.includes(id)) return 'correct';

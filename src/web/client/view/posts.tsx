@@ -26,7 +26,7 @@ const itemsOf = (album: readonly Post[]): AlbumItem[] =>
     return medium ? [{ id: post.id, medium, caption }] : [];
   });
 
-/** Shows a post, or the posts of an album. The reactions are those of the first post. */
+/** Shows a post, or the posts of an album. An album shows the reactions of its first post. */
 export function PostCard({ album, open }: { album: readonly Post[]; open: OnOpen }) {
   const post = album[0] as Post;
   const items = itemsOf(album);
@@ -160,9 +160,9 @@ export function PostsPage({ chat, open }: PostsPageProps) {
 }
 
 /**
- * Groups posts into albums. The given posts and the returned albums are newest first, but the posts within an album are
- * oldest first. Unless `isAll` is true, leaves out the oldest album, because the next page may contain more of its
- * posts.
+ * Groups posts into albums. A post without an album becomes an album of one post. Orders the albums newest first, and
+ * the posts of each album oldest first. Unless `isAll` is true, leaves out the oldest album, because the next page may
+ * contain more of its posts.
  */
 function albumsOf(list: readonly Post[], isAll: boolean): Post[][] {
   const albums: Post[][] = [];

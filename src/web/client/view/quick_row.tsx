@@ -7,7 +7,7 @@ import { t } from '../words.js';
 
 const row_px = { width: 266, height: 46 };
 
-/** Shows the emoji that people use most in the channel, above the button whose position is `at`. */
+/** Shows the emoji with the most reactions in the channel, above the button at the position `at`. */
 export function QuickRow({ post, at, close }: { post: Post; at: DOMRect; close: () => void }) {
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -43,7 +43,7 @@ function AddReaction({ post }: { post: Post }) {
         aria-expanded={picking !== null}
         {...press}
         onPointerDown={(event) => {
-          // Otherwise a long press would also open the menu of the message.
+          // Prevents a long press from also opening the menu of the message.
           event.stopPropagation();
           isHeld.current = false;
           onPointerDown(event);

@@ -13,7 +13,7 @@ interface Reactor {
   user?: User;
 }
 
-/** Lists the people who reacted with this emoji, or with any emoji if it is ''. */
+/** Lists the people who reacted to a post with the chosen emoji, or with any emoji if none is chosen (''). */
 function ReactorList({ post, emoji: chosen }: { post: Post; emoji: string }) {
   const only = chosen === '' ? '' : `?emoji=${encodeURIComponent(chosen)}`;
   const { items, cursor, failure, load } = usePages<Reactor>(`/api/posts/${post.id}/reactions${only}`);

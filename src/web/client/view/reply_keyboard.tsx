@@ -18,7 +18,9 @@ export interface ReplyKeys {
   readonly press: (button: ReplyButton) => void;
 }
 
-/** For each kind of data that a button can request, the text that says why the application cannot share it. */
+/**
+ * Maps each kind of data that a button can request to the text that says why the application cannot share this data.
+ */
 const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> = {
   contact: 'cant_share_contact',
   location: 'cant_share_location',
@@ -28,13 +30,14 @@ const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> =
   web_app: 'button_unknown',
 };
 
-/** Returns whether the person has sent a message after the given message. */
+/** Returns whether the person has sent a message after the given message, or is sending one. */
 const isAnswered = ({ messages, outgoing }: History, { message_id }: Message): boolean =>
   outgoing.length > 0 || messages.some((one) => one.message_id > message_id && one.from?.id === me.value?.id);
 
 /**
  * Returns the reply keyboard of a chat, and the message that asks for a reply. A one-time keyboard closes after it was
- * used, but can be opened again. In groups, pressing a key sends a reply to the message that has the keyboard.
+ * used, but can be opened again. In groups, a press of a keyboard button sends a reply to the message that has the
+ * keyboard.
  */
 export function useReplyKeys(chat: ChatSummary, history: History, sent: () => void) {
   useSignal(replyKeyboards);

@@ -183,7 +183,7 @@ function Item({ post, path, changed }: ItemProps) {
   );
 }
 
-/** Loads all scheduled posts of a channel, which are only a few. */
+/** Loads all scheduled posts of a channel, page by page. A channel has only a few of them. */
 async function loadAll(path: string): Promise<ScheduledPost[]> {
   const found: ScheduledPost[] = [];
   for (let cursor = ''; ; ) {

@@ -82,8 +82,8 @@ interface ResultsProps {
 }
 
 /**
- * Shows the messages that match a query. A press on a row calls `open`, or without `open` goes to the message in its
- * chat.
+ * Shows the messages that match a query. A press on a row calls `open`. If `open` is absent, a press goes to the
+ * message in its chat.
  */
 export function FoundMessages({ query, chat, open }: ResultsProps) {
   const { messages, isLoading, failed, more } = useFound(query, chat);

@@ -85,8 +85,8 @@ export function Sessions() {
 }
 
 /**
- * Returns whether the person may be unable to get into the account again after this session has ended. This is so for
- * people who signed up by themselves. It is not so if all accounts belong to an identity provider.
+ * Returns whether the person may be unable to sign in again after this session has ended. A person who signed up here
+ * has no other way to sign in. If all accounts belong to an identity provider, everybody can sign in again.
  */
 async function mayBeOnlyWay(): Promise<boolean> {
   const [{ sign_up, provider }, { items }] = await Promise.all([

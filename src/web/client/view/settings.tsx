@@ -87,7 +87,7 @@ function Choice({ id, label, hint, value, options, langs = false, choose }: Choi
   );
 }
 
-/** Stores the language in the account. Bots learn it, and show their texts in this language. */
+/** Stores the language in the account. Bots receive this language and can show their texts in it. */
 async function choose(code: Language): Promise<void> {
   await attempt(async () => {
     await setLanguage(code, true);
@@ -145,7 +145,9 @@ function WhoMayWrite() {
   );
 }
 
-/** Shows how much storage the files of the person and the person's bots use, and the limit if there is one. */
+/**
+ * Shows how much storage is used by the files of the person and of the person's bots, and the limit if there is one.
+ */
 function Uploads() {
   const [stored, setStored] = useState<StoredUploads>();
   useEffect(() => {

@@ -19,8 +19,8 @@ interface DemoPerson {
 }
 
 /**
- * The key under which this browser stores the demo people. The one-time link works only once, but a second window can
- * thus sign in as another demo person.
+ * The key under which this browser stores the demo people. They are stored because the one-time link works only once,
+ * but a second window may sign in as another demo person.
  */
 const keptAt = 'petrel.demo';
 
@@ -37,7 +37,7 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // If storage is missing, the demo people are forgotten when the page is closed.
+    // If the browser does not allow storage, the demo people are forgotten when the page is closed.
   }
 }
 

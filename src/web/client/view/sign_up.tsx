@@ -44,7 +44,7 @@ export function ProviderButton({ name, keep, disabled, fail }: ProviderProps) {
 }
 
 interface SignUpProps {
-  /** Whether the page shows another way to sign in as the main one. */
+  /** Whether the page also shows the button of an identity provider, which is then the primary button. */
   isSecond: boolean;
   enter: (session: NewSession) => void;
 }

@@ -11,7 +11,7 @@ export function Suggestions() {
   useSignal(chats);
   const [all, setAll] = useState<readonly Suggestion[]>([]);
   useEffect(() => {
-    // If the call fails, suggests nothing. Fronts of an earlier version do not offer this call.
+    // If the call fails, suggests nothing. Fronts of an earlier version do not have this endpoint.
     get<Page<Suggestion>>('/api/suggestions').then(
       ({ items }) => setAll(items),
       () => {},

@@ -1,6 +1,6 @@
 /**
- * Shows text with entities. Creates only text nodes and our own elements, so that a text from people never becomes
- * markup.
+ * Shows text with entities. Creates only text nodes and a fixed set of elements, so that a text from people never
+ * becomes markup.
  */
 import { Fragment, type ReactNode, useState } from 'react';
 import type { MessageEntity } from '../types.js';
@@ -8,7 +8,8 @@ import { t } from '../words.js';
 import { CodeBlock } from './code.js';
 
 /**
- * Returns the URL if a link may lead there, otherwise undefined. The text of such a link is then shown as plain text.
+ * Returns the URL if its scheme is allowed for links, otherwise undefined. A link without an allowed URL is shown as
+ * plain text.
  */
 export function safeUrl(address: string): string | undefined {
   try {
@@ -89,8 +90,8 @@ function marked(entity: MessageEntity, raw: string, children: ReactNode, onComma
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
 /**
- * Draws the text between `from` and `to`, with the entities in this range. If an entity begins inside another one but
- * ends after it, it is cut off at the other one's end.
+ * Draws the text between `from` and `to`, with the entities in this range. If an entity begins inside another entity
+ * but ends after it, the inner entity is cut off where the outer entity ends.
  */
 function draw(
   text: string,

@@ -116,7 +116,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
 }
 
 interface PartProps {
-  /** What is shown while the part is loading. */
+  /** The content to show while the code is loading. */
   waiting?: ReactNode;
   children: ReactNode;
 }
@@ -202,7 +202,8 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Focuses the first text field. If there is none, focuses the dialog itself instead of its close button.
+    // Focuses the first text field. If the dialog has no text field, focuses the dialog, because the browser would
+    // otherwise focus the close button.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);

@@ -19,7 +19,7 @@ interface Point {
   readonly y: number;
 }
 
-/** The scale of a picture, and the distance of its centre from the centre of the stage in pixels. */
+/** The scale of a picture, and how far its centre is from the centre of the viewer's picture area, in pixels. */
 interface View extends Point {
   readonly scale: number;
 }
@@ -36,7 +36,10 @@ const controls_px = 80;
 
 const clamp = (value: number, most: number) => Math.min(Math.max(value, -most), most);
 
-/** Limits how far a picture is moved. If it is larger than the stage, it covers the whole stage. */
+/**
+ * Limits how far a picture can be moved. A picture that is larger than the viewer's picture area (`stage`) always
+ * covers the whole area.
+ */
 function within({ scale, x, y }: View, stage: HTMLElement | null): View {
   const picture = stage?.querySelector('img');
   if (!stage || !picture || scale === 1) return whole;
@@ -50,7 +53,9 @@ function within({ scale, x, y }: View, stage: HTMLElement | null): View {
 
 function useZoom(stage: RefObject<HTMLElement | null>) {
   const [view, setView] = useState(whole);
-  /** Changes the scale of the picture around a point of the window. Without a point, uses the centre. */
+  /**
+   * Changes the scale of the picture around the given position in the window, or around the centre if none is given.
+   */
   const zoom = useCallback(
     (factor: number, at?: Point) =>
       setView((former) => {
@@ -79,7 +84,7 @@ function useZoom(stage: RefObject<HTMLElement | null>) {
   return { view, zoom, move, reset: () => setView(whole) };
 }
 
-/** Returns whether the pointer is on a control, which handles the pointer itself. */
+/** Returns whether the pointer is on a button or on the controls of a video. The viewer then ignores gestures. */
 const isControl = (target: Element, y: number): boolean =>
   target.closest('button') !== null ||
   (target instanceof HTMLVideoElement && y > target.getBoundingClientRect().bottom - controls_px);
@@ -90,7 +95,7 @@ interface GestureOptions {
   readonly scale: number;
   readonly zoom: (factor: number, at?: Point) => void;
   readonly move: (dx: number, dy: number) => void;
-  /** Goes to another item: 1 for the next, -1 for the previous. */
+  /** Shows another picture or video: 1 for the next, -1 for the previous. */
   readonly step: (by: number) => void;
   readonly close: () => void;
 }
@@ -178,7 +183,7 @@ const isShown = ({ medium: { kind, file, spoiler } }: AlbumItem): boolean =>
   (file.url === undefined || (isSafe(file.url) && trusted.value.has(hostOf(file.url))));
 
 interface ViewerProps {
-  /** The media of the chat that are loaded, oldest first. */
+  /** The loaded media of the chat, oldest first. */
   items: readonly AlbumItem[];
   first: AlbumItem;
   close: () => void;
@@ -225,7 +230,7 @@ function actionOf(
   { key, target }: KeyboardEvent,
   { step, zoom }: { step: (by: number) => void; zoom: ((factor: number) => void) | undefined },
 ): (() => void) | undefined {
-  // If a video has the focus, leaves the arrow keys to it, because they change the position in the video.
+  // While a video has the focus, the arrow keys change the position in the video.
   const by = target instanceof HTMLVideoElement ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[key];
   if (by) return () => step(by);
   const factor = { '+': press_factor, '=': press_factor, '-': 1 / press_factor, '0': 0 }[key];
@@ -250,7 +255,8 @@ export default function Viewer({ items, first, close }: ViewerProps) {
     if (!list[next]) return;
     setAt(next);
     reset();
-    // The button that was pressed is disabled at the last item and would lose the focus.
+    // At the first and the last item, the pressed button is disabled and loses the focus. Moves the focus to the
+    // dialog.
     if (!list[next + by]) dialog.current?.focus();
   };
   const item = list[at] ?? first;

@@ -4,7 +4,7 @@ import { say } from '../notes.js';
 import { t } from '../words.js';
 import { Dialog } from './ui.js';
 
-/** An event from the Web App. Only the events in `listen` have an effect. */
+/** A message from the Web App. Only the events that `listen` handles have an effect. */
 interface PageEvent {
   eventType?: string;
   eventData?: { url?: unknown };

@@ -1,4 +1,4 @@
-/** The English texts that are part of the first load. `later.ts` contains the others. */
+/** The English texts that are loaded with the page. `later.ts` contains the texts that are loaded later. */
 import type { later } from './later.js';
 
 export const en = {
