@@ -353,8 +353,8 @@ export class ApiError extends Error {
   readonly retryAfter: number | undefined;
 
   /**
-   * `options.cause` is logged but never sent to the caller. The error has no stack, because creating one takes longer
-   * than the rest of a refused call.
+   * `options.cause` is logged but never sent to the caller. The error has no stack, because creating a stack takes
+   * longer than everything else that a refused call needs.
    */
   constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];

@@ -1,8 +1,8 @@
 /** Lets concurrent callers share one run of an asynchronous function. */
 
 /**
- * Returns a function that starts `work`. If it is called while `work` is running, it returns the promise of that run,
- * which `running` returns too.
+ * Returns a function that starts `work`. While `work` is running, further calls of this function return the promise of
+ * the same run. `running` returns it too.
  */
 export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
   let running: Promise<T> | undefined;

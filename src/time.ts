@@ -8,12 +8,12 @@ import { performance } from 'node:perf_hooks';
 const roundTripMsMax = 100;
 
 export interface Timer {
-  /** The timer no longer keeps the process alive. */
+  /** Lets the process exit while this timer is still pending. */
   unref(): Timer;
 }
 
 export interface SleepOptions {
-  /** Ends the sleep early, which then resolves as usual. */
+  /** Aborting this signal ends the sleep early. The sleep then resolves as usual. */
   readonly signal?: AbortSignal | undefined;
   /** Whether the sleep keeps the process alive. True by default. */
   readonly ref?: boolean;
@@ -33,7 +33,7 @@ export abstract class Time {
    */
   abstract machine(): number;
 
-  /** Returns the ms since an arbitrary start. It never goes back. */
+  /** Returns the ms since an arbitrary start. This value never decreases. */
   abstract monotonic(): number;
 
   /** Calls `work` once, after `ms` milliseconds. */
@@ -42,14 +42,15 @@ export abstract class Time {
   /** Calls `work` every `ms` milliseconds. */
   abstract every(ms: number, work: () => void): Timer;
 
-  /** Stops a timer. Does nothing if it is undefined or has already fired. */
+  /** Stops a timer. Does nothing if the timer is undefined or has already fired. */
   abstract cancel(timer: Timer | undefined): void;
 
   /** Calls `work` after the events of this turn of the event loop. */
   abstract soon(work: () => void): void;
 
   /**
-   * Returns Redis' Unix time in whole milliseconds. Until Redis has answered for the first time, returns the machine's.
+   * Returns the Unix time of Redis in whole milliseconds. Until Redis has answered for the first time, returns the time
+   * of this machine.
    */
   now(): number {
     return this.#offsetMs === undefined ? this.machine() : Math.floor(this.#offsetMs + this.monotonic());
@@ -60,9 +61,8 @@ export abstract class Time {
   }
 
   /**
-   * Sets `now` from the reply to TIME. Redis sent the reply between two readings of the monotonic clock. A late reply
-   * gives the time only as a range, and the clock moves to the nearest time in this range. Returns false for a late
-   * reply.
+   * Sets `now` from the reply to the Redis command TIME. If the round trip took too long, the reply gives only a range
+   * of possible times. The clock then moves to the nearest time in this range, and `follow` returns false.
    */
   follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
@@ -110,10 +110,10 @@ export abstract class Time {
   }
 
   /**
-   * Returns the ms until the next multiple of `everyMs` (monotonic clock), at most `everyMs` + 1. Periodic tasks
-   * that wait this long all wake an idle process at the same moment.
+   * Returns the ms until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1. Periodic tasks
+   * that wait this long run together, so that they wake an idle process less often.
    */
-  // A timer may fire up to 1 ms early, and the task would then run twice.
+  // Adds 1 ms, because a timer may fire up to 1 ms early. The task would then run twice.
   untilNext(everyMs: number): number {
     return everyMs - (this.monotonic() % everyMs) + 1;
   }

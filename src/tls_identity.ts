@@ -9,7 +9,10 @@ import tls from 'node:tls';
 
 const checkOfNode = tls.checkServerIdentity;
 
-/** Works like Node's function. Returns the error, or undefined if the certificate is valid for this host. */
+/**
+ * Does what Node's `tls.checkServerIdentity` does, but also accepts a matching IPv6 address. Returns the error, or
+ * undefined if the certificate is valid for this host.
+ */
 export function checkServerIdentity(host: string, certificate: tls.PeerCertificate): Error | undefined {
   const wrong = checkOfNode(host, certificate);
   if (wrong === undefined || isIP(host) !== 6) return wrong;

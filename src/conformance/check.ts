@@ -7,7 +7,7 @@ import type { Given } from './encodings.js';
 // biome-ignore lint/suspicious/noExplicitAny: checks inspect results of every shape
 export type Result = any;
 
-/** The requirements of checks. The text is the reason that the report gives when a check is skipped. */
+/** The requirements that a check may have, each with the reason that the report gives when the check is skipped. */
 export const needs = {
   chat: 'no --chat given',
   direct: 'no --chat with a person given',
@@ -141,7 +141,7 @@ function note(sent: Sent, { chat_id }: Given, result: Result): void {
   }
 }
 
-/** Creates the functions with which checks make calls. They add each sent message to `sent`. */
+/** Creates the functions with which checks make calls. These functions add each sent message to `sent`. */
 export function createSession(client: Client, me: Session['me'], places: Places, sent: Sent): Session {
   const result: Session['result'] = async (method, params = {}, options = {}) => {
     const found = resultIn(method, params, await client.call(method, params, options));

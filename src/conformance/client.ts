@@ -1,4 +1,4 @@
-/** Calls a server over HTTP. Waits and repeats a call when the answer asks for it. */
+/** Calls a server over HTTP. After an answer 429 or 503, waits for `retry_after` and repeats the call. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 import { type Encoded, type Encoding, encode, type Given, type Upload } from './encodings.js';
@@ -52,7 +52,7 @@ async function bytesOf(response: Response): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Returns the seconds that the answer asks to wait. Throws if they are missing. */
+/** Returns the `retry_after` of an answer, in seconds. Throws if the value is missing, wrong or too large. */
 function retryAfter({ status, headers, body }: Answer): number {
   const seconds = body?.parameters?.retry_after;
   if (!Number.isInteger(seconds) || seconds < 1 || headers.get('retry-after') !== String(seconds))

@@ -168,7 +168,8 @@ function checksOf(method: Method): Check[] {
   const refusals = (proves: string, calls: readonly Invalid[]): Check[] =>
     calls.length === 0 ? [] : [make(proves, (session) => expectRefusals(session, name, calls))];
   const whole = { ...base, ...optionalParts[name] };
-  // A video note must be an upload or a file on this server. The server checks this before it looks up the chat.
+  // Does not check `sendVideoNote` with an unknown chat. The server first checks the video note, which must be an
+  // upload or a file on this server.
   const isOfChat =
     name !== 'sendVideoNote' && base.chat_id === known.chat_id && method.errors.includes('chat_not_found');
   return [

@@ -47,7 +47,7 @@ export function reportText({ checks, left, requests, ms, ...sums }: Report): str
   return `${[...lines, ...left, `${total}; ${effort}`].join('\n')}\n`;
 }
 
-/** Lists the given checks, each with the reason for which it may be skipped. */
+/** Lists the given checks, each with the conditions under which the check is skipped. */
 export function listText(checks: readonly Check[]): string {
   const lines = checks.map(({ subject, proves, needs: own }) => {
     const reasons = own.map((need) => needs[need]).join(', or if ');
@@ -57,14 +57,14 @@ export function listText(checks: readonly Check[]): string {
 }
 
 /**
- * The number of leading characters by which a secret in a text is recognised. Fewer characters would be of no use to a
- * thief.
+ * A secret in a text is recognised by this many of its first characters. A shorter beginning of a secret is not masked,
+ * because a thief could not use it.
  */
 const recognised = 8;
 
 /**
- * Masks the secret part of the given tokens in a text, even if the text has only the beginning of a secret or more
- * characters after it.
+ * Masks the secrets of the given tokens in a text. Recognises a secret by its first characters, so a secret that is cut
+ * off or has further characters after it is masked too.
  */
 function maskSecrets(text: string, tokens: readonly string[]): string {
   const starts = tokens.map((token) => token.slice(token.indexOf(':') + 1).slice(0, recognised));

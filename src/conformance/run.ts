@@ -46,7 +46,7 @@ export interface ConformanceOptions {
   readonly channel?: number;
   readonly secondToken?: string;
   readonly webhook?: string;
-  /** Runs only checks whose subject or statement contains one of these texts. Undefined runs all. */
+  /** Runs only checks whose subject or statement contains one of these texts. If undefined, all checks run. */
   readonly only?: readonly string[];
   readonly list?: true;
   readonly json?: string;

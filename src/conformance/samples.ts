@@ -31,7 +31,7 @@ export const mp4 = Buffer.from(
   'base64',
 );
 
-/** A second of silence at 8,000 samples of one byte. */
+/** A WAV file with one second of silence: 8,000 samples of one byte each. */
 export const wav = Buffer.concat([
   Buffer.from('UklGRmQfAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YUAfAAA=', 'base64'),
   Buffer.alloc(8_000, 128),

@@ -1,4 +1,4 @@
-/** Checks of updates: polls, webhooks and answers to queries. They set a webhook at whose URL no receiver listens. */
+/** Checks of updates: polls, webhooks and answers to queries. The checks set a webhook whose URL has no receiver. */
 import { ApiError, type ErrorDetail, type ErrorName } from '../errors.js';
 import { type Check, expectLike, expectRefusal, expectTrue, type Session, show } from './check.js';
 
@@ -78,7 +78,7 @@ async function ends(s: Session): Promise<void> {
     answered = true;
   };
   void earlier.then(noteAnswer, noteAnswer);
-  // Either call may reach the server first. Makes further calls until the first call is answered.
+  // Makes more `getUpdates` calls until the earlier one is answered, because the server may receive a later call first.
   for (let i = 0; i < polls_max && !answered; i++) await s.result('getUpdates', { offset, timeout: 1 });
   expectRefusal(await earlier, new ApiError('poll_terminated_by_poll'), 'the earlier getUpdates');
 }
@@ -127,8 +127,8 @@ async function refusesWebhooks(s: Session): Promise<void> {
     await refused({ certificate: 'no certificate' }, 'certificate_invalid');
     expectLike(await s.result('getWebhookInfo'), { url: '' }, 'getWebhookInfo after refusals');
   } finally {
-    // The server may have wrongly accepted one of the invalid settings. Deletes the webhook, because the server would
-    // otherwise send the bot's updates to this URL.
+    // Deletes the webhook in case the server wrongly accepted an invalid setting. The server would otherwise send the
+    // bot's updates to example.org.
     await s.result('deleteWebhook');
   }
 }

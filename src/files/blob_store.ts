@@ -18,18 +18,18 @@ export interface BlobStore {
   /** Returns the size in bytes, or null if there is no such file. */
   size(key: string): Promise<number | null>;
   remove(key: string): Promise<void>;
-  /** Writes and removes a small file. Throws if this fails. */
+  /** Checks that files can be stored: writes a small file and removes it. Throws if this fails. */
   check(): Promise<void>;
   /**
-   * Lists files with keys after `after` ('' for all), sorted by key. Only the end of the list returns fewer than
-   * `limit`.
+   * Lists up to `limit` files with keys after `after` ('' for all), sorted by key. If the result has fewer files, no
+   * more files follow.
    */
   list(after: string, limit: number): Promise<readonly ListedFile[]>;
 }
 
 export const key_bytes = 16;
 
-/** Creates a key of 128 random bits. It cannot be guessed, and no name given by a client becomes part of a path. */
+/** Creates a key of 128 random bits, so that nobody can guess the key and no path contains a name from a client. */
 export const newKey = (random = systemRandom): string => random.bytes(key_bytes).toString('hex');
 
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);

@@ -1,7 +1,7 @@
 /**
  * Encodes and decodes file identifiers. A `file_id` contains the encrypted description of a file, so that sending and
- * downloading the file need no database. Only the installation can make a `file_id`, because this needs its secret. One
- * `file_id` reveals nothing about another.
+ * downloading the file need no database. Only the installation can make a `file_id`, because the encryption needs the
+ * installation's secret. One `file_id` reveals nothing about another.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
@@ -50,7 +50,7 @@ const tag_bytes = 16;
 const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
-  /** The index in `mediaTypes`. New types must be added at the end of that list. */
+  /** The index of the file's type in `mediaTypes`. New types must be added at the end of that list. */
   type: number,
   place: Buffer | string,
   size?: number,

@@ -115,9 +115,9 @@ function checkContent(type: MediaType, found: Measured, said: Described): void {
 }
 
 /**
- * Returns the MIME type of a file, if possible according to its content. Media that the application plays never get a
- * type that a browser would run as a page. A file with only sound gets an audio type, even if its format could also
- * contain a video.
+ * Returns the MIME type of a file. Uses the file's content if it shows a type, and otherwise the type that the client
+ * gave. Media that the application plays never get a type that a browser would run as a page. A file with only sound
+ * gets an audio type, even if its format could also contain a video.
  */
 function mimeOf(type: MediaType, upload: Upload, found: Measured): string {
   const mime = found.mime ?? (mimeType.test(upload.contentType) ? upload.contentType : octets);
@@ -224,7 +224,7 @@ export function createFiles({
       checkSize(type, given.bytes.length);
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(owner, given.bytes, type === 'photo');
-      // The file was not measured and may be valid. The client should try again.
+      // Asks the client to try again. The file may be valid, but was not measured, because earlier files took too long.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const upload = cleanedOf(given, found);
@@ -246,7 +246,10 @@ export function createFiles({
     async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
-    /** Throws `wrong_file_id` for a file that was removed after MEDIA_DAYS. Also throws `unavailable`. */
+    /**
+     * Throws `wrong_file_id` if the file was removed after MEDIA_DAYS, and `unavailable` if the storage does not
+     * answer.
+     */
     stillThere({ key }: MediaFile): void | Promise<void> {
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));

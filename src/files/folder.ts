@@ -103,7 +103,7 @@ export function createFolderStore(root: string, time = systemTime, random = syst
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true }).catch(() => undefined);
-        // The folder may have been removed. The next call creates it again.
+        // Makes the next call create the folder again, because the folder may have been removed.
         prepared = undefined;
         throw error;
       }
@@ -120,8 +120,8 @@ export function createFolderStore(root: string, time = systemTime, random = syst
       await ifThere(unlink(pathOf(key)));
     },
     /**
-     * Removes the folders that it creates. An operator may run this check as root, and the service could not write to a
-     * folder that root owns.
+     * Removes the folders that this check creates. If an operator runs the check as root, root would own these folders,
+     * and the service could not write to them.
      */
     async check() {
       const folder = join(root, `check-${newKey(random)}`);

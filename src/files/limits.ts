@@ -5,7 +5,10 @@ export const fileLimits = {
   measure_wait_ms_max: 6_000,
   measure_waiting_max: 64,
   measure_waiting_bytes_max: 256 * 1024 * 1024,
-  /** How many files and bytes of one owner may wait to be measured. An album has up to 10 files. */
+  /**
+   * The maximum number and total size of one owner's files that wait to be measured. An album of up to 10 files fits
+   * within both limits.
+   */
   measure_waiting_own_max: 20,
   measure_waiting_own_bytes_max: 96 * 1024 * 1024,
   picture_bytes_max: 10 * 1024 * 1024,
@@ -14,7 +17,10 @@ export const fileLimits = {
   picture_wait_ms_max: 6_000,
   pictures_waiting_max: 64,
   pictures_waiting_bytes_max: 256 * 1024 * 1024,
-  /** How many pictures and bytes of one owner may wait to be processed. An album has up to 10 thumbnails. */
+  /**
+   * The maximum number and total size of one owner's pictures that wait to be processed. An album needs up to 10
+   * thumbnails, which fit within both limits.
+   */
   pictures_waiting_own_max: 16,
   pictures_waiting_own_bytes_max: 96 * 1024 * 1024,
   avatar_side_px: 512,

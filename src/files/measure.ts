@@ -22,7 +22,7 @@ export interface Measured {
   readonly title?: string;
   readonly moving?: boolean;
   readonly sounding?: boolean;
-  /** The photo without its metadata. Absent if it has none, and for other files. */
+  /** The photo without its metadata. Absent if the photo has no metadata, and for files of other types. */
   readonly cleaned?: Uint8Array;
 }
 
@@ -81,7 +81,7 @@ export async function measure(bytes: Uint8Array): Promise<Measured> {
     );
     return { mime, ...describe((found.media?.track ?? []) as unknown as readonly Track[]) };
   } catch {
-    // After an error, the library's state may be invalid. The next file loads the library again.
+    // Makes the next file load the library again, because the library's state may be invalid after an error.
     reader = undefined;
     return { mime };
   }

@@ -7,7 +7,7 @@ export const ready = 0;
 export interface MeasureTask {
   readonly id: number;
   readonly bytes: Uint8Array;
-  /** Whether to remove metadata too. */
+  /** Whether the file is a photo whose metadata must be removed. */
   readonly isPhoto: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Measures uploads in a separate thread. Limits how long this takes and how many files wait. */
+/** Measures uploads in a separate thread. Limits how long a measurement takes and how many files wait. */
 
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
@@ -14,13 +14,13 @@ interface Waiting extends MeasureTask {
 }
 
 const heap_mb_max = 256;
-/** How long a new thread may take to load its libraries, in ms. It takes long on a busy machine. */
+/** How long a new thread may take to load its libraries, in ms. On a busy machine, loading takes long. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
 /**
  * Measures one file at a time in one thread. Owners of files take turns. The thread starts with the first file. If a
- * file kills it, it starts again with the next file.
+ * file kills the thread, a new thread starts with the next file.
  */
 export class Measurer {
   readonly #program: URL;
@@ -46,7 +46,7 @@ export class Measurer {
    * Returns the metadata of a file of `owner`. The result is empty if measuring takes longer than
    * `limits.measure_ms_max` or kills the thread. The result has only `late` if the file waited
    * `limits.measure_wait_ms_max` for its turn. For a photo with metadata, the result has `cleaned`. Throws
-   * `too_many_requests` if too many files or bytes are waiting, either of this owner or of all owners.
+   * `too_many_requests` if this owner, or all owners together, already have too many waiting files or bytes.
    */
   measure(owner: number, bytes: Uint8Array, isPhoto = false): Promise<Measured> {
     return new Promise((done) => {
@@ -76,7 +76,8 @@ export class Measurer {
     const fresh = this.#worker === undefined;
     this.#worker ??= this.#start();
     this.#allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // Copies the file out of the request body. A transfer to the thread would otherwise move the whole body.
+    // Copies the file out of the request body, because a transfer to the thread would take away the memory of the whole
+    // body.
     const bytes = new Uint8Array(this.#current.bytes);
     const task: MeasureTask = { id: this.#current.id, bytes, isPhoto: this.#current.isPhoto };
     this.#worker.postMessage(task, [bytes.buffer]);
@@ -84,7 +85,7 @@ export class Measurer {
 
   #start(): Worker {
     const started = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
-    // The idle thread must not keep the process alive.
+    // An idle thread must not keep the process alive.
     started.unref();
     started.on('message', (answer: MeasureAnswer) => {
       if (this.#worker !== started) return;

@@ -1,6 +1,7 @@
 /**
- * Removes metadata from photos, for instance where a photo was taken (behaviour §4). Keeps the pixels, the colour
- * profile, the animation and the orientation. A file may be malicious, so it is read in one pass into one buffer.
+ * Removes metadata from photos, for instance the place where a photo was taken (behaviour §4). Keeps the pixels, the
+ * colour profile, the animation and the orientation. A file may be malicious, so it is read in one pass into one
+ * buffer.
  */
 
 const jpegHead = Buffer.from('ffd8ff', 'hex');
@@ -13,7 +14,10 @@ const tiff_entry_bytes = 12;
 const orientationTag = 0x0112;
 /** EXIF's code for the type of a 16-bit number. */
 const tiffShort = 3;
-/** How many bytes longer than the file a result can be, because it gets a block with the orientation. */
+/**
+ * The maximum number of bytes by which the result is longer than the original file. The result gets an additional block
+ * with the orientation.
+ */
 const added_bytes_max = 64;
 
 const ascii = (bytes: Buffer, from: number, to: number) => bytes.toString('latin1', from, to);
@@ -32,7 +36,8 @@ function orientationOf(exif: Buffer): Buffer | undefined {
   for (let at = first + 2; at + tiff_entry_bytes <= end; at += tiff_entry_bytes) {
     if (u16(at) !== orientationTag) continue;
     if (u16(at + 2) === tiffShort && u16(at + 8) === 1) return undefined;
-    // The list of entries begins at byte 8 and has one entry. No other list follows.
+    // Writes a TIFF list that begins at byte 8 and has a single entry. The four zero bytes at the end say that no other
+    // list follows.
     const list = Buffer.from(order === 'II' ? '080000000100' : '000000080001', 'hex');
     const entry = exif.subarray(at, at + tiff_entry_bytes);
     return Buffer.concat([exif.subarray(0, 4), list, entry, Buffer.alloc(4)]);
@@ -49,7 +54,7 @@ class Kept {
 
   constructor(source: Buffer) {
     this.source = source;
-    // The buffer is not from the shared pool, so it can be transferred to another thread.
+    // Allocates the buffer outside the shared pool, so that the buffer can be transferred to another thread.
     this.#out = Buffer.alloc(source.length + added_bytes_max);
   }
 
@@ -128,7 +133,8 @@ function keepJpeg(kept: Kept): void {
     const end = Math.min(at + 2 + Math.max(2, bytes.readUInt16BE(at + 2)), bytes.length);
     const data = bytes.subarray(at + 4, end);
     if (isNeeded(marker, data)) kept.keep(at, end);
-    // The sixth byte is a filler of any value. Writes 0, because some programs require it.
+    // The byte after `Exif\0` may have any value, but some programs require 0. Copies this byte unchanged from the
+    // file.
     else if (marker === 0xe1 && ascii(data, 0, 5) === 'Exif\0')
       kept.orient(data.subarray(6), (exif) => app1(data.subarray(0, 6), exif));
     at = end;

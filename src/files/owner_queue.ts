@@ -6,7 +6,7 @@
 export interface QueueBounds {
   readonly items: number;
   readonly bytes: number;
-  /** How many items and bytes of one owner may wait. */
+  /** The maximum number and total size of one owner's waiting items. */
   readonly ownItems: number;
   readonly ownBytes: number;
 }
@@ -28,8 +28,8 @@ export class OwnerQueue<T> {
   }
 
   /**
-   * Adds an item. Returns false if too many items or bytes are waiting, either of this owner or of all owners. The last
-   * item may exceed the byte limit.
+   * Adds an item. Returns false if this owner, or all owners together, already have too many waiting items or bytes.
+   * The last item may exceed the byte limit.
    */
   add(owner: number, bytes: number, item: T): boolean {
     const own = this.#owners.get(owner) ?? { waiting: [], bytes: 0 };

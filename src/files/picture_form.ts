@@ -27,13 +27,13 @@ function checkPng(bytes: Buffer): void {
 }
 
 function checkWebp(bytes: Buffer): void {
-  // The size in the head of the container does not include the first 8 bytes.
+  // The file size in a WebP's header does not include the file's first 8 bytes.
   if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
 }
 
 /**
  * Returns the picture's format according to its content. A JPEG may be followed by other data, because cameras append
- * previews and clips. They are dropped later, when only the pixels are kept. Throws `file_empty`,
+ * previews and clips. These data are dropped later, when only the pixels are kept. Throws `file_empty`,
  * `picture_type_invalid`, `picture_animated` for a PNG, and `photo_invalid` for a PNG or WebP that is truncated or
  * followed by other bytes.
  */

@@ -63,7 +63,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** Returns the picture's size after rotation. Reads only its head. */
+/** Returns the picture's width and height after rotation. Reads only the header of the picture, not its pixels. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();
@@ -153,7 +153,7 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
     try {
       return await makers[kind](sharp, bytes);
     } catch (error) {
-      // The decoder's own message must not reach callers.
+      // Hides the decoder's own message from callers.
       throw error instanceof ApiError ? error : new ApiError('photo_invalid');
     }
   }
@@ -181,7 +181,8 @@ export function createPictures(onError: (error: unknown) => void, time = systemT
      * Makes an avatar, a start picture or a thumbnail for `owner`. An avatar is cropped to a circle, in two sizes, the
      * larger first. Throws `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
-     * `too_many_requests` if too many pictures are waiting, either of this owner or of all owners, and `unavailable`.
+     * `too_many_requests` if this owner, or all owners together, already have too many waiting pictures, and
+     * `unavailable`.
      */
     make(owner: number, kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       return new Promise((resolve, reject) => {

@@ -27,7 +27,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /**
- * Creates a storage in a bucket. If the bucket is missing, `put` says so, but the methods that read report a missing
+ * Creates a storage in a bucket. If the bucket is missing, `put` reports the missing bucket, but reads report a missing
  * file.
  */
 export function createS3Store(
@@ -76,7 +76,7 @@ export function createS3Store(
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // A page of the list may contain no object of Petrel. The next page is then read. Uses ListObjects version 1,
+      // Continues with the next page of the list if a page contains no files of Petrel. Uses ListObjects version 1,
       // which works on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(

@@ -14,7 +14,7 @@ export async function openBlobStore(
 ): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR, time, random);
-  // The S3 client loads slowly, and most installations do not need it.
+  // Loads the S3 client only when it is needed. It loads slowly, and most installations do not use S3.
   const { createS3Store } = await import('./s3.js');
   return createS3Store(s3, random);
 }

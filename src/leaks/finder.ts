@@ -10,7 +10,10 @@ export interface Found {
   readonly id: number;
 }
 
-/** How many bytes are carried over to the next piece. In UTF-16, a token takes twice its length. */
+/**
+ * How many bytes at the end of a piece are searched again together with the next piece, because a token may span two
+ * pieces. In UTF-16, each character of a token has two bytes.
+ */
 const carriedMax = 2 * escapedTokenLengthMax;
 
 export function createFinder() {

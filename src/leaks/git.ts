@@ -17,7 +17,7 @@ export interface Piece {
   readonly bytes: Buffer;
 }
 
-/** How many objects may be requested and not yet read. */
+/** The maximum number of objects that were requested from git but not read yet. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
@@ -112,7 +112,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         const [id = '', type = '', size = ''] = head.split(' ');
         head = '';
         const path = nextPath();
-        // A missing object has no content.
+        // For an object that git does not have, git prints `<id> missing` and no content.
         if (!/^\d+$/.test(size)) continue;
         object = { id, type, path };
         left = Number(size);

@@ -66,7 +66,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
     const age = time.monotonic() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
     if (age > wanted) await read();
-    // Without keys, refuses the report. It is not lost, because the reporter retries later.
+    // Without keys, refuses the report. The report is not lost, because the reporter retries later.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }
@@ -77,7 +77,7 @@ export function createLeakKeys({ source, onError, time = systemTime }: LeakKeysO
       const key = await find(keyId);
       if (key === undefined) return false;
       const signed = Buffer.from(signature, 'base64');
-      // The decoder also accepts other spellings of base64.
+      // Refuses other spellings of the same signature, which the base64 decoder accepts.
       if (signed.toString('base64') !== signature) return false;
       return verify('sha256', body, { key, dsaEncoding: 'der' }, signed);
     },

@@ -5,8 +5,8 @@ import { table, whole } from './table.js';
 
 const gb = 2 ** 30;
 /**
- * A load average per core above this value shows that other programs were running during the bench. The bench by itself
- * keeps some processes per core busy.
+ * If the load average per core is above this value, other programs were running during the bench. The value is above 1,
+ * because the bench itself keeps several processes per core busy.
  */
 const busy_load_times = 3;
 

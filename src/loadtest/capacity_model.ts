@@ -62,7 +62,7 @@ export interface Demand {
   /** How long records stay in Redis after their last use, in seconds. */
   readonly hot_s: number;
   readonly waiting_s: number;
-  /** Which share of each core and of each Redis server's memory the plan may use. */
+  /** The share of each core, and of the memory of each Redis server, that the plan may use. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;
@@ -84,8 +84,8 @@ export interface Need {
   readonly postgres_rows: number;
   readonly postgres_cores: number;
   /**
-   * How many bytes per second are written to append-only files and write-ahead logs, and how many bytes tables and
-   * indexes grow per day. Replicas are not included.
+   * The bytes written per second to append-only files (`aof_bytes`) and to write-ahead logs (`wal_bytes`), and the
+   * daily growth of tables and indexes in bytes (`day_bytes`). Replicas are not included.
    */
   readonly aof_bytes: number;
   readonly wal_bytes: number;
@@ -149,8 +149,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * Returns the highest rate of one kind of call if one machine runs all processes and the load generator. The limit is
- * the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
+ * Returns the highest rate of one kind of call on a single machine that runs all processes and the load generator. The
+ * rate is limited by the fronts, by the single thread of Redis, or by all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -13,7 +13,7 @@ export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** The length of the warm-up in seconds. It has the same rate, but its latencies are not recorded. */
+  /** The length of the warm-up in seconds. The warm-up has the same rate, but its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
   readonly salt: string;
@@ -41,7 +41,7 @@ export interface FixedRateResult {
 }
 
 const timeout_ms = 30_000;
-/** The longest duration of a load that falls behind its rate, as a multiple of its planned duration. */
+/** A load that falls behind its rate is ended after this many times its planned duration. */
 const length_times_max = 3;
 
 export interface Sent {
@@ -164,7 +164,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // Records how late this process sends the request. It may be late because it is busy or shares a core.
+      // Records how late this process sends the request. The process may be late because it is busy or shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

@@ -12,7 +12,7 @@ export const percentiles: ReadonlyArray<readonly [keyof LatencyPercentiles, numb
   ['max', 100],
 ];
 
-/** The longest latency that is recorded as it is, in µs. A longer one counts as ten minutes. */
+/** The longest latency that can be recorded: ten minutes, in µs. A longer latency is recorded as ten minutes. */
 const us_max = 600_000_000;
 
 export const makeHistogram = (): RecordableHistogram =>

@@ -89,7 +89,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** Reads the rate limits from the server's API document. A load above a limit gets 429. */
+/** Reads the rate limits from the server's API document. A load above a rate limit is answered with 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {

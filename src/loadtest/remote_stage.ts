@@ -25,7 +25,10 @@ export interface StageOptions {
   readonly token: string;
   /** The chat to which the load sends, if the token belongs to a bot. */
   readonly chat: number | undefined;
-  /** The highest possible rate. Edits have one, because a message can be edited only once per second. */
+  /**
+   * The highest rate at which this load can run. The rate of edits is limited, because a message can be edited only
+   * once per second.
+   */
   readonly rate: number;
 }
 

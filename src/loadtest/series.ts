@@ -16,7 +16,10 @@ export interface Call {
  */
 export interface Series {
   readonly origin: string;
-  /** The first pass over the rows uses the first call, the second pass the second call, and so on. */
+  /**
+   * The calls of the series. Without `byRow`, the first pass over the rows uses the first call, the second pass uses
+   * the second call, and so on.
+   */
   readonly calls: readonly Call[];
   /** Whether the first column of each row is the index of the call to use. */
   readonly byRow?: boolean;
@@ -27,7 +30,10 @@ export interface Series {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Literal texts and, between them, indices of columns. Column 0 is the number of the pass. */
+/**
+ * The parts of a text with placeholders: literal texts, and the indices of columns. Index 0 stands for how often all
+ * rows have been used.
+ */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

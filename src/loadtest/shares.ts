@@ -1,4 +1,4 @@
-/** How many percent of the mix each kind of call is. */
+/** The share of each kind of call in the load, in percent. */
 export const shares = {
   sendMessage: 38,
   editMessageText: 14,

@@ -35,7 +35,8 @@ function row(name: string, side: SideResult): string[] {
     const value = cpu[process];
     return typeof value === 'number' ? value.toFixed(1) : '';
   };
-  // While another product is measured, the figures of Petrel's Redis mean nothing.
+  // Shows the figures of Redis, flush and Postgres only for Petrel. They mean nothing while another product (a peer) is
+  // measured.
   const ours = side.role !== 'peer';
   return [
     `${name} ${side.label}`.trim(),

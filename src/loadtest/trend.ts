@@ -35,8 +35,8 @@ function pointOf(run: Results, { ratio, cpu_ratio, sides }: ScenarioResult): Tre
 }
 
 /**
- * Returns a trend for each scenario of `run` that an earlier run with the same machine and load also measured. `kept`
- * has the earlier runs in any order.
+ * Returns a trend for each scenario of `run` that an earlier run measured too. Only earlier runs with the same machine
+ * and load count. `kept` contains the earlier runs in any order.
  */
 export function trendsOf(run: Results, kept: readonly Results[]): Trend[] {
   const earlier = kept

@@ -29,11 +29,11 @@ export interface WorldForm {
 export interface EntryFilter {
   readonly kind?: RecordedEntry['kind'];
   readonly name?: string;
-  /** Skips entries up to this `n`. */
+  /** The number `n` of an entry. Skips this entry and all earlier entries. */
   readonly after?: number;
 }
 
-/** A fault that the next calls of a method, or the next deliveries, get. */
+/** A fault for the next calls of a method, or for the next webhook deliveries. */
 export interface Fault {
   /** How long to delay the call or delivery, up to 60,000 ms. */
   readonly delay_ms?: number;
@@ -86,7 +86,7 @@ export class Upload {
   }
 }
 
-/** A recording has only the names and sizes of files. Replaces these records with the files themselves. */
+/** Adds the contents of files to recorded parameters. A recording contains only the names and sizes of files. */
 function withFiles(params: Record<string, Json>, files: Files): Record<string, Json> {
   const filled = Object.entries(params).map(([name, value]) => {
     const filename = value?.filename;
@@ -341,7 +341,7 @@ export class World {
       await this.person(entry.person)
         .act(entry.name, withFiles(params, files))
         .catch((error) => {
-          // Ignores the refusal of an action that was also refused in the recording.
+          // Ignores the error if the recorded action was refused too.
           if (entry.status === 200) throw error;
         });
     }
@@ -453,8 +453,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Starts a test server as a child process, and waits until it is ready. It ends when this process ends. If it does not
- * start, rejects with the end of its log.
+ * Starts a test server as a child process, and waits until it is ready. The server ends when this process ends. If the
+ * server does not start, rejects with the end of the server's log.
  */
 export async function startTestServer(
   options: {
@@ -474,7 +474,8 @@ export async function startTestServer(
 }
 
 async function startOn(port: number, settings: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  // The server inherits no other variables. Test runners set variables with names of settings, for example BASE_URL.
+  // Passes only these variables to the server. Test runners set other variables that have the names of settings, for
+  // example BASE_URL.
   const { PATH, HOME, TMPDIR } = process.env;
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, [main, 'test-server'], {
@@ -490,7 +491,8 @@ async function startOn(port: number, settings: Readonly<Record<string, string>> 
   const first = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   if ((first[0] as { type?: unknown } | null)?.type !== 'ready')
     throw new Error(`the test server did not start:\n${log}`);
-  // Lets a test runner end while the server is running. The server ends when the channel closes.
+  // Lets a test runner end while the server is running. The server then ends too, because its channel to the runner
+  // closes.
   child.unref();
   child.channel?.unref();
   return new TestServer(`http://127.0.0.1:${port}`, child);

@@ -1,10 +1,10 @@
 /**
- * Compares what a bot does in two worlds. Replaces the ids of accounts, chats and messages by names that are the same
- * in both worlds.
+ * Compares what a bot does in two test worlds. First replaces the ids of accounts, chats and messages by names that are
+ * the same in both worlds.
  */
 import type { Json, RecordedEntry } from './recorded_entry.js';
 
-/** What a recording stores about its world. It contains no tokens. */
+/** The bot, people and chats of a recorded world. Contains no tokens. */
 export interface WorldNames {
   readonly bot: { readonly id: number; readonly username: string };
   readonly people: ReadonlyArray<{ readonly name: string; readonly id: number; readonly username: string }>;
@@ -24,7 +24,7 @@ export interface NamedCall {
   readonly status: number;
 }
 
-/** The calls that a comparison ignores, because they are not part of what a bot does for its users. */
+/** The calls that a comparison ignores, because users of the bot do not see their effects. */
 const quiet = /^(getUpdates|streamUpdates|confirmUpdates|getMe|setWebhook|deleteWebhook|getWebhookInfo)$/;
 
 export const isBehaviour = ({ kind, name }: RecordedEntry): boolean => kind === 'call' && !quiet.test(name);
@@ -73,7 +73,7 @@ export class Names {
     return this.#labels.get(`${chat}/${id}`);
   }
 
-  /** Returns the id of the message or query with this name. */
+  /** Returns the id of the message or query that has the name `label`. */
   id(chat: string, label: string): Json {
     return this.#ids.get(`${chat}/${label}`);
   }
@@ -98,8 +98,8 @@ export class Names {
       if (result?.message_id !== undefined) this.#add(chat, person, result.message_id);
       for (const field of ['callback_query_id', 'inline_query_id'])
         if (result?.[field] !== undefined) this.#add(field, name, result[field]);
-      // The bot knows only the part of this id before the hyphen. It is the same for all people who get the same
-      // answer.
+      // The bot knows only the part of this id before the hyphen. All people who get the same answer have this part in
+      // common.
       const [query] = String(result?.inline_query_id ?? '').split('-');
       if (query) this.#add('inline_query_id', 'query', query);
     }
@@ -112,7 +112,7 @@ export class Names {
   }
 
   #add(chat: string, by: string, id: Json): void {
-    // The message already has a name: the bot has sent it before and edits it now.
+    // A message that the bot sent before and edits now already has a name.
     if (this.#labels.has(`${chat}/${id}`)) return;
     const count = (this.#counts.get(`${chat}/${by}`) ?? 0) + 1;
     this.#counts.set(`${chat}/${by}`, count);

@@ -33,7 +33,7 @@ const defineAction = <P extends z.ZodType>(action: {
   readonly call: MakeCall<z.output<P>>;
 }) => action as Action;
 
-/** Returns a chat's id as people use it. Throws `chat_not_found`. */
+/** Returns a chat's id in the application API. Throws `chat_not_found`. */
 function chatId({ bot, chats }: World, given: string | number | undefined): number {
   if (typeof given === 'number') return given;
   if (given === 'group' || given === 'channel') return chats[given] ?? fail('chat_not_found');
@@ -58,7 +58,7 @@ export const actions: readonly Action[] = [
   defineAction({
     name: 'send',
     summary:
-      'Sends a text, a location, a contact or a file. Send a file in a multipart body. The names of parts and parameters are those of the application API, such as `photo` and `caption`.',
+      'Sends a text, a location, a contact or a file. Send a file in a multipart body. Name the parts and parameters as in the application API, for example `photo` and `caption`.',
     params: z.looseObject({
       chat,
       text: optional(text),

@@ -21,7 +21,7 @@ export interface ClockOptions {
   readonly pool: Pick<Pool, 'query'>;
   readonly keys: Keys;
   readonly worker: Pick<DeliveryWorker, 'stateOf'>;
-  /** Whether a fault delays a delivery to this bot. */
+  /** Returns whether a fault currently delays a delivery to this bot. */
   readonly isDelayed: (bot: number) => boolean;
 }
 
@@ -53,7 +53,8 @@ export class TestClock {
     this.#addedMs += ms;
     await this.#settle();
     await movePostgres(pool, ms);
-    // Between these two moves, a lease that the worker takes is valid in Redis but has ended for the worker.
+    // While Redis has the new time but this process does not, a worker may take a lease that is valid in Redis but has
+    // already ended for the worker.
     await moveRedis(client, ms);
     await time.advance(ms);
     return { settled: await this.#settle(), now_ms: time.now() };
@@ -89,12 +90,14 @@ export class TestClock {
       client.zcount(keys.retries(bot), '-inf', String(time.now())),
     ]);
     const [hook, hold, leased] = state;
-    // Asks the worker only after Redis has answered. A worker that took updates before the answer is then still busy.
+    // Asks the worker only after Redis has answered. A worker that took updates before the answer is then still found
+    // busy.
     const delivering = worker.stateOf(bot);
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;
     if (hook === null || delivering === 'paused' || Number(hold ?? 0) > time.now()) return true;
-    // A lease without a drain was lost when the clock was moved. Until it expires, its retries are not due.
+    // If no delivery runs although the queue is leased, the lease was lost when the clock was moved. Until it expires,
+    // the queue's retries are not due.
     if (delivering === 'none' && Number(leased ?? 0) > time.now()) return false;
     return updates === parked && due === 0;
   }

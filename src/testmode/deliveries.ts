@@ -37,7 +37,9 @@ const answerOf = (outcome: Outcome) =>
 /** Returns an update's kind, which is the name of its field other than `update_id`. */
 const kindOf = (update: object) => Object.keys(update).find((name) => name !== 'update_id') ?? '';
 
-/** Wraps the function that sends a delivery. */
+/**
+ * Wraps the function that sends a delivery. The wrapper records the delivery and applies the faults that tests request.
+ */
 export function createTestSend(
   { recording, faults, time, delayed, worldOf }: DeliveryContext,
   send: Send,

@@ -73,7 +73,7 @@ const peopleNames = z
 const worlds = '/api/test/worlds';
 const inWorld = z.object({ world: integer() });
 
-/** Returns the part of a world that tests get. */
+/** Returns the fields of a world that the endpoints return to tests. */
 const view = ({ id, bot, people, chats }: World) => ({ world: id, bot, people, chats });
 
 export const testEndpoints: readonly TestEndpoint[] = [
@@ -167,7 +167,7 @@ export const testEndpoints: readonly TestEndpoint[] = [
     verb: 'GET',
     path: `${worlds}/{world}/recording`,
     summary:
-      'Lists a world’s recorded entries, oldest first. With `wait_ms`, waits until there are `count` entries.',
+      'Lists a world’s recorded entries, oldest first. With `wait_ms`, waits until the recording has `count` entries.',
     params: inWorld.extend({
       kind: optional(z.enum(entryKinds, { error: `one of: ${entryKinds.join(', ')}` })),
       name: optional(text).describe('Name of the action or method, or kind of the delivered update'),

@@ -23,7 +23,7 @@ interface Planned {
   times: number;
 }
 
-/** The name of faults in deliveries. Any other fault has the name of a method. */
+/** The value of `on` for faults in deliveries. For faults in calls, `on` is the name of a method. */
 export const onDelivery = 'delivery';
 
 /** The faults of all worlds. A world has at most `limits.world_faults_max`. */

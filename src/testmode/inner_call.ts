@@ -10,7 +10,7 @@ export interface InnerCall {
   readonly path: string;
   readonly token: string;
   readonly params?: Readonly<Record<string, unknown>>;
-  /** A form with files. It replaces `params`. */
+  /** A form with files, which is sent instead of `params`. */
   readonly form?: Pick<ApiRequest, 'contentType' | 'body'> | undefined;
 }
 

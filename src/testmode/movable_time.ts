@@ -5,7 +5,7 @@ class MovableTimer implements Timer {
   dueMs: number;
   readonly everyMs: number | undefined;
   readonly work: () => void;
-  /** The machine's timer for the next pending timer of this clock. */
+  /** The underlying timer of the machine's clock, which fires this timer. */
   armed: Timer | undefined;
   #keepsAlive = true;
 
@@ -66,7 +66,7 @@ export class MovableTime extends Time {
     this.#real.soon(work);
   }
 
-  /** Redis' own clock is not moved, so the time in its answer is too early by the added time. */
+  /** Adds the time by which this clock was moved, because Redis' own clock is not moved. */
   override follow([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): boolean {
     return super.follow([seconds, String(Number(micros) + this.#addedMs * 1_000)], sentMs, gotMs);
   }

@@ -13,7 +13,7 @@ import { readShippedScripts } from '../redis/scripts/scripts.js';
 const readsClock = "redis.call('TIME')";
 const addedKey = 'test:clock_added_ms';
 
-/** Reads Redis' clock and adds the time in `addedKey`. */
+/** Lua code that returns the time of Redis plus the milliseconds stored in `addedKey`. */
 const movedTime = `
 local function moved_time()
   local t,added=redis.call('TIME'),redis.call('GET','${addedKey}')
@@ -29,7 +29,7 @@ function moved<S extends Source>(source: S): S {
   return { ...source, source: text, sha: createHash('sha1').update(text).digest('hex') };
 }
 
-/** Returns the scripts of lua/ with a clock that `moveRedis` moves. */
+/** Returns the scripts of lua/, changed so that they read the clock that `moveRedis` moves. */
 export const movedScripts = (): Map<string, Script> =>
   new Map(
     [...readShippedScripts()].map(([name, script]) => [

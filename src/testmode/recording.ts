@@ -13,7 +13,7 @@ export interface NewEntry {
   /** The name of the person who acted. */
   readonly person?: string;
   readonly params: unknown;
-  /** The HTTP status of the answer, or 0 if a receiver did not answer. */
+  /** The HTTP status of the answer, or 0 if a webhook receiver did not answer. */
   readonly status: number;
   readonly answer: unknown;
   /**
@@ -21,7 +21,8 @@ export interface NewEntry {
    */
   readonly fault?: 'answer lost' | 'not done';
   /**
-   * Only for an action: the number of the latest entry when the action began. The bot may react before the action ends.
+   * Only for an action: the number of the latest entry when the action began. If the bot reacts before the action ends,
+   * its entries come before the entry of the action.
    */
   readonly began_after?: number;
 }
@@ -36,7 +37,7 @@ export interface Entry extends NewEntry {
 export interface EntryFilter {
   readonly kind?: Entry['kind'] | undefined;
   readonly name?: string | undefined;
-  /** Skips entries up to this number. */
+  /** Skips the entries with this number and all lower numbers. */
   readonly after?: number | undefined;
 }
 
@@ -102,8 +103,8 @@ export class Recording {
   }
 
   /**
-   * Returns the entries once there are `count` of them, or after `ms` on the machine's clock. Throws
-   * `too_many_requests`.
+   * Returns the entries that match `filter` once there are at least `count` of them, or after `ms` on the machine's
+   * clock. Throws `too_many_requests` if too many calls are waiting.
    */
   async wait(
     world: number,

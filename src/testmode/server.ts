@@ -106,7 +106,7 @@ interface Role {
   stop(): Promise<void>;
 }
 
-/** The part of this process's backends that the test server uses. */
+/** The objects of this process that the endpoints for tests use. */
 interface TestBackends {
   readonly store: Store;
   readonly troubles: Troubles;
@@ -115,7 +115,7 @@ interface TestBackends {
   readonly connection: { nodes(): ReadonlyArray<{ readonly client: ReadingClient }> };
 }
 
-/** Connects the front, which has endpoints for tests, with the role that delivers to webhooks. */
+/** The state that the front's endpoints for tests share with the worker that delivers webhooks. */
 export class TestMode {
   readonly #recording: Recording;
   readonly #faults = new Faults();

@@ -36,9 +36,7 @@ export interface WorldForm {
   readonly inline: boolean;
 }
 
-/**
- * Spare worlds with the same properties. They are made in advance, so that a test need not wait for Postgres commits.
- */
+/** Worlds of one form that are made in advance, so that a test need not wait for Postgres commits. */
 interface Spares {
   readonly form: WorldForm;
   readonly max: number;
