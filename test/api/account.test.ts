@@ -37,7 +37,8 @@ const count = async (text: string, ...values: unknown[]) =>
   Number((await database.query(`select count(*) as n from ${text}`, values)).rows[0].n);
 
 /**
- * Creates a person who has a bot, chats, messages, reactions and tokens, so that every table has a row of the person.
+ * Creates a person who has a bot, chats, messages, reactions and tokens, so that every table with personal data has a
+ * row about this person.
  */
 async function furnish(name: string) {
   const ann = await service.newUser(name);
@@ -103,14 +104,14 @@ describe('accounts are deleted', () => {
     }
     expect(await end(ann)).toMatchObject(unauthorized);
     expect((await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, 1)).body.ok).toBe(false);
-    // Flushers remove the remaining data of the account. This may take long on a busy machine.
+    // Flushers remove the remaining data of the account, which may take long on a busy machine.
     const left = () => count('account_removals where user_id = $1', ann.id);
     await vi.waitFor(async () => expect(await left()).toBe(0), { timeout: 20_000, interval: 50 });
     for (const front of [0, 1])
       expect(await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, front)).toMatchObject(
         refusal(400, 'Bad Request: chat not found'),
       );
-    // Clients that have the group open receive an event and then load the group again.
+    // When a client that has the group open gets the event `reset`, it reloads the group.
     await watching.received(({ event, data }) => event === 'reset' && data.chat_id === group);
     watching.cut();
 

@@ -38,7 +38,7 @@ const refusal = async (who: TestUser, chat: number, action?: string) => {
   return [status, body.description];
 };
 
-test('the other members of a group or a chat of two people see who shows which action, and no action is stored', async () => {
+test('the other members of a chat see an action and its author, and the action is not stored', async () => {
   const [group, chat] = [await service.newGroup(ann, 'Team', [ben]), await openChat(ann, ben)];
   const [own, others] = [await listen(ann), await listen(ben, 1)];
   await resultOf(show(ann, group));
@@ -55,7 +55,7 @@ test('the other members of a group or a chat of two people see who shows which a
   expect(await itemsOf(service.app(ben, 'GET', `/api/chats/${chat}/messages`))).toEqual([]);
 });
 
-test('actions of people are shown neither to bots nor in channels', async () => {
+test('actions of people are not shown to bots and not shown in channels', async () => {
   const bot = await service.newBot(ann, 'quiet');
   await service.openChat(ann, bot);
   const group = await service.newGroup(ann, 'Team', [bot, ben]);
@@ -78,7 +78,7 @@ test('after one person blocks another, neither can show actions in their chat', 
   expect([await refusal(ann, chat), await refusal(ben, chat)]).toEqual([closed, closed]);
 });
 
-test('an action needs the same membership and permission as the message that it announces', async () => {
+test('a person cannot show an action in a chat to which they may not send messages', async () => {
   const group = await service.newGroup(ann, 'Team', [ben]);
   const stranger = await service.newUser('eve');
   expect(await refusal(stranger, group)).toEqual([403, 'Forbidden: user is not a member of the chat']);
@@ -86,7 +86,7 @@ test('an action needs the same membership and permission as the message that it 
   expect(await refusal(ann, group, 'dance')).toEqual([400, 'Bad Request: wrong parameter action in request']);
 });
 
-test('a person can show a limited number of actions', async () => {
+test('a person who shows too many actions gets 429', async () => {
   const group = await service.newGroup(ann, 'Team', [ben]);
   const answers = await Promise.all(
     Array.from({ length: 3 * limits.actions_per_person_max }, () => show(ann, group)),

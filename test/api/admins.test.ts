@@ -88,8 +88,7 @@ test('every front accepts a new administrator token, and refuses it after the re
       const { status } = await look(one, after % 2);
       if (began) {
         after++;
-        // Uses another address, because the first address must wait after several refusals before it can try further
-        // tokens.
+        // Tries further tokens from another address, because after several refusals the first address must wait.
         expect([401, 429]).toContain(status);
       }
     }
@@ -214,7 +213,7 @@ test('the audit log shows the caller, action, target, result and address of each
       ...{ address, status: 200, times: 1 },
     },
   ]);
-  // The log also lists the commands, but contains no token.
+  // The audit log also lists the administrator commands that were run. It never contains a token.
   await expect(addAdmin(backends, 'eve', null)).rejects.toThrow('a token eve already exists');
   await expect(revokeAdmin(backends, 'nobody')).rejects.toThrow('no token is named nobody');
   const { out: log } = await admin('audit', '--limit', '1000');
@@ -229,7 +228,7 @@ test('the audit log shows the caller, action, target, result and address of each
   for (const { token } of [eve, root]) expect(all).not.toContain(token.slice(-20));
 });
 
-test('the service refuses a change by an administrator if the audit log cannot record the change first', async () => {
+test('the service refuses an administrator call that changes something if the audit log cannot record the call', async () => {
   await db.query('alter table admin_calls rename to admin_calls_away');
   try {
     const answer = await service.app(root, 'POST', '/api/admin/reserved_usernames', {
@@ -248,7 +247,7 @@ test('repeated reads with one administrator token add one audit log entry per ho
   const reader = await add('reader');
   for (let i = 0; i < 6; i++) expect((await look(reader, i % 2)).status).toBe(200);
   await expect.poll(async () => (await changes('reader')).reduce((sum, { times }) => sum + times, 0)).toBe(6);
-  // There may be a second entry, because a new hour may have begun during the test.
+  // If a new hour began during the test, the audit log has two entries.
   expect((await changes('reader')).length).toBeLessThanOrEqual(2);
 });
 
@@ -273,7 +272,7 @@ test('a call from a forbidden address is refused and logged, even with a valid a
     .toMatchObject([{ status: 403, times: expect.any(Number) }]);
 });
 
-test('the pages of the audit log together show each entry once', async () => {
+test('reading the audit log page by page returns each entry once', async () => {
   const whole = (await calls('?limit=100')).items.map(({ id }: Call) => id);
   expect(whole.length).toBeGreaterThan(10);
   const seen: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Tests that a front authenticates the caller before it reads the body, because strangers must not be able to fill the
- * memory of the front (behaviour §13).
+ * Tests that a front authenticates the caller before it reads the body. Otherwise unauthenticated clients could fill
+ * the memory of the front (behaviour §13).
  */
 
 import { randomBytes } from 'node:crypto';

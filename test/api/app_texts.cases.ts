@@ -169,7 +169,7 @@ test('endpoints for chats refuse callers who are not members, and invalid new ch
   });
 });
 
-test('endpoints for messages refuse invalid texts, unknown messages and edits within a second of the last edit', async () => {
+test('endpoints for messages refuse invalid texts, unknown messages and a second edit within a second', async () => {
   const path = `/api/chats/${bot.id}/messages`;
   await seen.unchanged(async () => {
     for (const text of [undefined, '', ' \n'])
@@ -204,8 +204,8 @@ test('endpoints for messages refuse invalid texts, unknown messages and edits wi
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: 'x' }));
   await refused(user, 'PATCH', `${path}/${message_id}`, { text: '' }, ...bad('message text is empty'));
   await resultOf(service.app(user, 'PATCH', `${path}/${message_id}`, { text: 'y' }));
-  // Moves the time of the last edit into the future. An edit is refused only within a second of the last edit, and the
-  // dumps of the stores may take longer.
+  // A second edit is refused only within a second of the first edit. Comparing the stores may take longer, so this sets
+  // the time of the first edit to an hour from now.
   const [chat, connection] = [directChat(bot.id, user.id), { client: seen.redis }];
   await moveLastEdit({ keys: makeKeys(64), connection }, chat, message_id, Date.now() + 3_600_000);
   await refused(

@@ -1,18 +1,18 @@
 /** Lists who may call each endpoint and each bot method. A new endpoint or method needs a row here. */
 
 /**
- * The kind of data that a call accesses. The kind decides who is refused:
+ * The kind of data that a call accesses, which decides who may make the call:
  * - `own`: the caller's own data, or public data;
  * - `bot`: a bot, only for its owner;
  * - `chat`: the content of a private chat, only for its members;
  * - `admin`: the installation, only for operators;
  * - `partner`: a signed report, sent without a token;
- * - `anyone`: a call without a token. Sign-up and sign-in are off in this service.
+ * - `anyone`: a call that needs no token, for sign-up or sign-in. Both are off in this service.
  */
 export type About = 'own' | 'bot' | 'chat' | 'admin' | 'partner' | 'anyone';
 export type Row = readonly [about: About, params?: Readonly<Record<string, unknown>>];
 
-/** The test replaces placeholders in braces. */
+/** One row per endpoint. The test replaces placeholders such as `{owner}` with real values. */
 export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/admin/users': ['admin', { username: 'someone_new', first_name: 'New' }],
   'POST /api/admin/users/{id}/tokens': ['admin', { id: '{owner}' }],
@@ -129,7 +129,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/chats/{chat_id}/members': ['chat'],
   'PUT /api/chats/{chat_id}/members/{member_id}': ['chat', { member_id: '{stranger}' }],
   'DELETE /api/chats/{chat_id}/members/{member_id}': ['chat', { member_id: '{bot}' }],
-  // Every caller who knows the code of a link may use it.
+  // Everyone who knows the code of an invite link may use the link.
   'POST /api/invite_links/preview': ['own', { link: 'unknown' }],
   'POST /api/invite_links/join': ['own', { link: 'unknown' }],
   'POST /api/invite_links/withdraw': ['own', { link: 'unknown' }],
@@ -288,7 +288,8 @@ export const methodRows: Readonly<Record<string, Row>> = {
   sendVideoNote: ['chat', { chat_id: '{chat}', video_note: '{file}' }],
   sendSticker: ['chat', { chat_id: '{chat}', sticker: url }],
   uploadStickerFile: ['own', { user_id: '{owner}', sticker_format: 'static' }],
-  // Every bot may read a set whose name it knows. Only the bot that made a set may change it (stickers.test.ts).
+  // Every bot may read a sticker set whose name it knows. Only the bot that made the set may change it
+  // (stickers.test.ts).
   getStickerSet: ['chat', { name: 'unknown' }],
   createNewStickerSet: ['own', { user_id: '{owner}', name: 'x', title: 'T', stickers: [newSticker] }],
   addStickerToSet: ['own', { user_id: '{owner}', name: 'unknown', sticker: newSticker }],

@@ -103,7 +103,7 @@ async function send(verb: string, path: string, params: Record<string, unknown>,
       body: inQuery ? null : JSON.stringify(params),
     },
   );
-  // A stream does not end by itself, so its body is not read.
+  // Does not read the body of a stream, because a stream does not end by itself.
   if (headers['content-type'] !== 'text/event-stream') return { status: statusCode, text: await body.text() };
   body.on('error', () => undefined).destroy();
   return { status: statusCode, text: '' };
@@ -134,7 +134,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     const row = endpointRows[name] as Row;
     const about = row?.[0];
 
-    test('the endpoint refuses callers without a valid token of the right kind', async () => {
+    test('an endpoint refuses callers without a valid token of the right kind', async () => {
       const unauthorized: Record<string, string | undefined> = {
         nobody: undefined,
         malformed: 'malformed',
@@ -144,7 +144,8 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       };
       for (const [who, bearer] of Object.entries(unauthorized)) {
         const { status, text } = await callEndpoint(verb, path, row, bearer);
-        // Leak reports are disabled in this service, so every caller gets 404. Sign-up and sign-in are off.
+        // Partner endpoints answer 404, because leak reports are disabled in this service. Endpoints that need no token
+        // answer 400 or 403, because sign-up and sign-in are off.
         const refused = about === 'partner' ? [404] : about === 'anyone' ? [400, 403] : [401];
         if (about !== 'anyone' || verb !== 'GET') expect(refused, who).toContain(status);
         expect(text).not.toContain('secret');
@@ -152,7 +153,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     });
 
     if (about === 'bot' || about === 'chat')
-      test('the endpoint refuses people without access to the bot or chat', async () => {
+      test('an endpoint refuses people without access to the bot or chat', async () => {
         for (const [who, person] of Object.entries({ stranger, former, removed })) {
           const { status, text } = await callEndpoint(verb, path, row, person?.token);
           const refused = about === 'bot' ? [403, 404] : [400, 403, 404];
@@ -162,15 +163,15 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       });
 
     if (about === 'admin' && verb === 'GET')
-      test('the endpoint serves an operator of the installation', async () => {
+      test("an endpoint for operators accepts an operator's token", async () => {
         expect((await callEndpoint(verb, path, row, service.adminToken)).status).toBe(200);
       });
 
     if (caller === 'user' && verb === 'GET')
-      test('the endpoint serves a person who has access to the bot or chat', async () => {
+      test('an endpoint serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // Calls to these paths may get 400 or 404, because no picture was set, no file or scheduled post has this
-        // identifier, and link previews are off.
+        // These paths may answer 400 or 404: no picture was set, no file or scheduled post has this identifier, and
+        // link previews are off.
         const absent = /avatar|start_picture|files|link_preview|scheduled_post_id/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });
@@ -182,7 +183,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
   const call = (token: string | undefined) =>
     send('POST', `/bot${token}/${name}`, fill(row[1] ?? {}) as Record<string, unknown>);
 
-  test('the method refuses callers without a valid bot token', async () => {
+  test('a bot method refuses callers without a valid bot token', async () => {
     const unauthorized = {
       nobody: '',
       malformed: 'malformed',
@@ -196,7 +197,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
   });
 
   if (row?.[0] === 'chat')
-    test('the method refuses bots that are not in the chat', async () => {
+    test('a bot method for a chat refuses bots that are not in the chat', async () => {
       for (const [who, of] of Object.entries({ other, removedBot })) {
         const { status, text } = await call(of?.token);
         expect([400, 403, 404], `${who}: ${status} ${text}`).toContain(status);
@@ -205,7 +206,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
     });
 
   if (row?.[0] === 'own' && name.startsWith('get'))
-    test('the method serves a bot that has access', async () => {
+    test("a bot method that reads the bot's own data serves the bot", async () => {
       expect((await call(other?.token)).status).toBe(200);
     });
 });

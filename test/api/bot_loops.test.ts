@@ -61,8 +61,8 @@ const say = (text: string, chat = group): Promise<Message> =>
   resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }));
 
 /**
- * Polls and confirms updates until `last` matches an update. Returns all updates received so far. The updates of one
- * chat arrive in order.
+ * Polls and confirms updates until an update satisfies `last`. Returns all updates received so far. The updates of one
+ * chat arrive in order, so no earlier update of that chat is missing.
  */
 async function received(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
   const all: Update[] = [];
@@ -131,7 +131,7 @@ test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of ot
   expect((await received(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
   await received(a, said('the end'));
 
-  // The owner edits a message of bot `a`. Then bot `a` gets an update, and the other bot does not.
+  // When the owner edits a message of bot `a`, bot `a` gets an update about the edit, but bot `b` does not.
   const path = `/api/chats/${group}/messages/${message_id}`;
   await expect
     .poll(async () => (await service.app(owner, 'PATCH', path, { text: 'by a person' })).status)
@@ -156,7 +156,7 @@ test('a bot receives service messages in groups, and channel posts by other bots
   await received(b, said('a post'));
 });
 
-test('if two bots each pin a message again after every pin by others, each bot stops after one pin', async () => {
+test('if two bots pin a message after every pin by another member, each bot stops after one pin', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -242,7 +242,8 @@ test('a method call in a webhook answer does not run if a bot caused the update'
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];
   await expect.poll(() => texts(channel)).toHaveLength(3);
-  // Each bot received the other bot's message, but the calls in the webhook answers of both bots did not run.
+  // Each bot's webhook received the other bot's message and answered it with a method call. Petrel did not run these
+  // calls.
   for (const bot of [a, b])
     await expect.poll(() => pushedTo(bot)).toEqual(['a word of a person', answers[0]]);
   await calm();
@@ -256,7 +257,8 @@ test('a method call in a webhook answer does not run if a bot caused the update'
   await calm();
   expect(await texts(channel)).toHaveLength(3);
 
-  // The call in the answer runs because a person pressed the button, even though a bot sent the button.
+  // Petrel runs a method call in the webhook answer to a button press, even if a bot sent the button, because a person
+  // pressed it.
   const reply_markup = { inline_keyboard: [[{ text: 'Go', callback_data: 'pressed' }]] };
   const button = await call(a, 'sendMessage', { text: 'press', reply_markup });
   const path = `/api/chats/${group}/messages/${button.message_id}/callback`;

@@ -1,4 +1,4 @@
-/** Uses the statistics of Redis to count the round trips of calls on hot data. */
+/** Counts the commands that calls send to Redis if all their data is already in Redis. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -20,23 +20,23 @@ let masters: Redis[];
 let monitors: Redis[];
 let user: TestUser;
 let bot: TestBot;
-/** The commands that clients sent to each master, by connection. */
+/** For each master, the commands that clients have sent to it, in order. */
 let seen: string[][][] = [];
-/** The times, in seconds of the Redis clock, at which the front renewed its authentication lease. */
+/** The times at which the front renewed its authentication lease, in seconds of the Redis clock. */
 let renewals: number[] = [];
 /**
- * The longest time that a front may be blocked in this test. After a longer time, the lease of the front may have
- * expired, and the front must look up the next token in Redis.
+ * If a front is blocked for longer than this, its lease may have expired. The front must then look up the next token in
+ * Redis.
  */
 const heldUpSecondsMax = (limits.auth_lease_ms - limits.auth_lease_margin_ms) / 1_000;
 
 beforeAll(async () => {
-  // The limit of token guesses is disabled, because counting a guess takes a script call.
+  // Disables the limit of wrong tokens, because counting a wrong token takes a script call.
   service = await startService({ fronts: 1, extraEnv: { GUESSES_BURST: '0' } });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'hot');
   await service.openChat(user, bot);
-  // Only the front stays connected to Redis.
+  // Stops the other processes, so that Redis counts only the commands of the front.
   await Promise.all([service.deliver.stop(), service.flush.stop()]);
   masters = openMasters(service.redis);
   monitors = await Promise.all(masters.map(openMonitor));
@@ -54,8 +54,9 @@ afterAll(async () => {
 });
 
 /**
- * The commands that the front sent during `work`. Leaves out background work: lease renewals, look-ups of the token
- * after an expired lease, status reports, identity checks, and queries about the memory and the slots of Redis.
+ * The commands that the front sent during `work`. Leaves out commands that no call causes: lease renewals, token
+ * look-ups after an expired lease, status reports, identity checks, and queries about the memory and the slots of
+ * Redis.
  */
 async function during(work: () => Promise<void>): Promise<string[]> {
   const mark = (name: string) =>
@@ -79,7 +80,8 @@ async function during(work: () => Promise<void>): Promise<string[]> {
     seen
       .flatMap(between)
       .filter((args) => !args.some((arg) => /:bot:\d+$/.test(arg)) || lookUps-- <= 0)
-      // The position of the last Postgres commit is written to Redis shortly after the commit.
+      // Leaves out the key `postgres`, the position of the last Postgres commit. Its write follows the commit and is
+      // not part of the call.
       .filter((args) => !args.some((arg) => /:(auth_nodes|nodes|figures|rings|postgres)$/.test(arg)))
       .filter(([command = '']) => command.toLowerCase() !== 'time')
       .filter(([command = '']) => !/^(cluster|info)$/i.test(command))
@@ -113,7 +115,7 @@ test('getMyName takes no Redis call, and getMyDescription takes one script call'
   expect(descriptions).toEqual(Array(calls).fill('evalsha'));
 });
 
-test('sendMessage in a hot chat takes one script call, even with a keyboard, a reply and entities', async () => {
+test('sendMessage in a chat whose data is in Redis takes one script call, even with a keyboard, a reply and entities', async () => {
   const first = await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'warm' }));
   const sent = await during(async () => {
     for (let i = 0; i < calls; i++) {
@@ -131,7 +133,7 @@ test('sendMessage in a hot chat takes one script call, even with a keyboard, a r
   expect(sent).toEqual(Array(calls).fill('evalsha'));
 });
 
-test('editMessageText of a hot message takes one script call, even if the edit is refused', async () => {
+test('editMessageText of a message in Redis takes one script call, even if the edit is refused', async () => {
   const ids: number[] = [];
   for (let i = 0; i < calls; i++)
     ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);
@@ -168,7 +170,7 @@ test('a call with a made-up token sends no command to Redis', async () => {
   expect(sent).toEqual([]);
 });
 
-test('forwarding or copying up to 100 hot messages takes two script calls, and deleting them takes one script call', async () => {
+test('forwarding or copying up to 100 messages in Redis takes two script calls, and deleting them takes one script call', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 100; i++)
     ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);

@@ -61,7 +61,7 @@ test.each([
   expect(body).toEqual({ ok: false, error_code: 400, description: `Bad Request: ${why}` });
 });
 
-describe('buttons have links', () => {
+describe('links of buttons', () => {
   const open = async (button: object, url: string, as = user) => {
     const { message_id } = await resultOf(send(button));
     return service.app(as, 'POST', `/api/chats/${bot.id}/messages/${message_id}/link`, { url });
@@ -93,7 +93,7 @@ describe('buttons have links', () => {
     });
   });
 
-  test('a person gets a link only if a button of the message has the same address', async () => {
+  test("a person gets a link only for the URL of one of the message's buttons", async () => {
     const url = 'https://example.org/app';
     for (const [button, given] of [
       [{ web_app: { url } }, 'https://example.org/other'],

@@ -237,8 +237,8 @@ test('outsiders get the same answers for a private channel as for an unknown cha
     expect(unknown.status, `${verb} ${end}`).toBe(404);
     for (const person of [reader, left]) {
       const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
-      // A removed person who tries to join gets a different refusal, because this person already knows that the chat
-      // exists.
+      // Skips the call that joins the chat. A removed person gets a different refusal from a stranger, because a
+      // removed person knows that the chat exists.
       if (person === left && end === '/join') continue;
       expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
     }

@@ -37,7 +37,7 @@ onSharedService(async (running) => {
 
 const query = (text: string, values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 
-/** Inserts groups into the database in the same state as groups created over the API. */
+/** Inserts groups directly into the database, with the same data as if the API had created them. */
 async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {
   await query(
     `with made as (
@@ -86,7 +86,10 @@ test('the chat list shows each chat once, ordered by the latest message', async 
   expect((await pagesOf(ben, 2))[0]?.items[0]?.id).toBe(oldest);
 });
 
-/** Creates a channel, because channels have no service messages about their members. */
+/**
+ * Creates a channel and adds a member. Unlike a group, a channel gets no service message about the member, so it stays
+ * without messages.
+ */
 async function newChannel(title: string, member: TestUser): Promise<number> {
   const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title }));
   await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
@@ -113,7 +116,7 @@ test('the chat list orders a chat without messages by the time at which the pers
   }
   const [shown] = (await pagesOf(dan, 100))[0]?.items ?? [];
   expect(await resultOf(service.app(dan, 'GET', `/api/chats/${newer}`))).toEqual(shown);
-  // joined_at changes when a person joins again.
+  // When a person joins a chat again, `joined_at` becomes the time of the second join.
   await resultOf(service.app(dan, 'POST', `/api/chats/${older}/leave`));
   await query("update chat_members set joined_at = joined_at - interval '1 hour' where chat_id = $1", [
     older,
@@ -132,10 +135,10 @@ test('the chat list rounds join times down to whole seconds', async () => {
   expect(joined_at).toBe(Date.parse('2026-01-01T00:00:00Z') / 1_000);
 });
 
-test('the chat list orders a chat by its newest message, even after Redis has evicted the chat', async () => {
+test('the chat list sorts a chat by its newest message, even after Redis has evicted the chat', async () => {
   const before = (await pagesOf(ben, 100))[0]?.items;
   const client = openAnywhere(service.redis);
-  // Redis may evict only messages that are already in Postgres.
+  // Waits for Postgres, because Redis may evict only messages that are already in Postgres.
   const lag = async () => {
     const pool = new pg.Client(service.databaseUrl);
     await pool.connect();
@@ -206,7 +209,7 @@ test('a page of the chat list has at most 64 KiB, even with the longest titles',
   }
 }, 120_000);
 
-test('from the second page on, the chat list reads only the chats that the page shows', async () => {
+test('the second and later pages of the chat list do not read all chats again', async () => {
   const dora = await service.newUser('dora');
   const count = 1_000;
   await manyGroups(dora, count, 10);
@@ -227,8 +230,8 @@ test('from the second page on, the chat list reads only the chats that the page 
   for (const reads of [secondReads, thirdReads]) expect(reads).toBeLessThan(count / 4);
   const ids = [first, second, third].flatMap(({ items }) => items.map(({ id }) => id));
   expect([ids.length, new Set(ids).size, ids]).toEqual([30, 30, [...ids].sort((a, b) => b - a)]);
-  // If the person has left a chat since the last page, the chat is not listed. If a chat has received a new message
-  // since then, the chat is listed once.
+  // After the third page was read, the person leaves one chat and sends a message to another. The next page omits the
+  // chat that the person left, and lists the other chat at its former position.
   const [gone, spoken] = [(ids[29] as number) - 1, (ids[29] as number) - 2];
   await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
   await query("update chat_members set status = 'member' where chat_id = $1", [gone]);

@@ -1,4 +1,7 @@
-/** Tests the chats that a person has pinned in the list, and the archive. Both are stored only in Postgres. */
+/**
+ * Tests pinned and archived chats in the chat list of a person. Only Postgres stores which chats are pinned or
+ * archived.
+ */
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { openAnywhere } from '../support/cluster.js';
@@ -10,7 +13,7 @@ let service: Service;
 /** The person who writes in the groups. */
 let ann: TestUser;
 let ben: TestUser;
-/** The groups of both people, latest activity first. */
+/** The groups to which Ann and Ben both belong, latest activity first. */
 let groups: number[];
 
 onSharedService((running) => {
@@ -54,7 +57,7 @@ const without = (...gone: number[]) => groups.filter((id) => !gone.includes(id))
 
 const sql = (text: string, ...values: unknown[]) => ask<Answer['body']>(service.databaseUrl, text, values);
 
-/** Waits until the groups are in Postgres, and then removes them from Redis. */
+/** Removes the groups from Redis, after Postgres has stored them. */
 async function loseChats(): Promise<void> {
   const client = openAnywhere(service.redis);
   const keys = await Promise.all(
@@ -71,10 +74,10 @@ async function loseChats(): Promise<void> {
   client.disconnect();
 }
 
-test('the chat list shows pinned chats first, the latest pin first, and shows each chat once for every page size', async () => {
+test('the chat list starts with the pinned chats, latest pin first, and shows each chat once for every page size', async () => {
   const pins = [group(-1), group(2), group(-2)];
   for (const id of pins) await pin(id);
-  // A pinned chat keeps its position.
+  // Pinning a pinned chat again does not change its position.
   await pin(group(2));
   const order = [...pins].reverse();
   for (const limit of [1, 2, 3, 4, 100]) {
@@ -82,7 +85,7 @@ test('the chat list shows pinned chats first, the latest pin first, and shows ea
     expect(all.map(({ id }) => id)).toEqual([...order, ...without(...pins)]);
     expect(all.map(({ list_pin }) => list_pin).slice(0, 4)).toEqual([3, 2, 1, undefined]);
   }
-  // Waits for the next second, because dates have whole seconds and the message must be newer than the groups.
+  // Dates have whole seconds, so this waits for the next second to make the message newer than the groups.
   const made = Math.floor(Date.now() / 1_000);
   await expect.poll(() => Math.floor(Date.now() / 1_000), { timeout: 5_000 }).toBeGreaterThan(made);
   await say(group(4));
@@ -100,13 +103,13 @@ test('a person can pin five chats, and a further pin is refused and changes noth
   const refused = await service.app(ben, 'PUT', `/api/chats/${group(-1)}/list_pin`);
   expect([refused.status, refused.body.description]).toEqual([400, 'Bad Request: too many pinned chats']);
   expect(await list()).toEqual(before);
-  // The pin of a chat that the person has left does not count.
+  // When the person leaves a pinned chat, another chat can be pinned.
   await call('POST', `/${pins[0]}/leave`);
   await pin(group(-1));
   expect((await list())[0]).toMatchObject({ id: group(-1), list_pin: limits.chats_pinned_max + 1 });
 });
 
-test('a pinned chat keeps its position when other chats are pinned or archived, even if the list in Redis lacks the pinned chat', async () => {
+test('a pinned chat keeps its position when other chats are pinned or archived, even if it is missing in the Redis list', async () => {
   const joined = (await service.newGroup(ann, 'Joined', [])) as number;
   await sql(
     `insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'member')`,
@@ -132,7 +135,7 @@ test('simultaneous pins do not exceed the limit', async () => {
   expect((await list()).filter(({ list_pin }) => list_pin)).toHaveLength(limits.chats_pinned_max);
 });
 
-test('an archived chat is only in the list of archived chats until it gets a message', async () => {
+test('archiving a chat moves it to the list of archived chats until it gets a message', async () => {
   const [first, second] = [group(1), group(3)];
   await archive(first);
   await archive(second);
@@ -175,7 +178,7 @@ test('if a message moves a chat out of the archive, the chat stays in the list a
   expect(await archived()).toEqual([]);
 });
 
-test('a chat leaves the archive when its mute expires and it has new messages', async () => {
+test('an archived chat with new messages leaves the archive when its mute expires', async () => {
   const quiet = group(0);
   await mute(quiet);
   await archive(quiet);
@@ -218,7 +221,7 @@ test('chats are still pinned or archived after Redis has lost their data', async
   expect([await list(), await list('&archived=true')]).toEqual(before);
 });
 
-test('an export shows which chats are pinned or archived, and these marks are removed with the account', async () => {
+test('an export shows which chats are pinned or archived, and deleting the account removes the pins and the archive', async () => {
   await pin(group(-1));
   await archive(group(-2));
   const answer = await fetch(`${service.fronts[0].url}/api/me/export`, {

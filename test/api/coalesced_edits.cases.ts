@@ -76,7 +76,7 @@ async function expectOneASecond(chat_id: number, id: number): Promise<void> {
   }
 }
 
-test('all 50 edits within two seconds on two fronts are accepted, but only one edit per second is stored, and the last text remains', async () => {
+test('edits on two fronts within two seconds are all accepted, one edit per second is stored, and the last text remains', async () => {
   const message_id = await send(user.id);
   const answers: Answer[] = [];
   const began = performance.now();
@@ -89,7 +89,7 @@ test('all 50 edits within two seconds on two fronts are accepted, but only one e
   await expect.poll(async () => (await textsOf(user.id, message_id)).at(-1), patience).toBe(last);
   await expectOneASecond(user.id, message_id);
   const versions = await versionsOf(user.id, message_id);
-  // The answers without `edit_pending` belong to the edits that were applied immediately.
+  // If an answer has no `edit_pending`, the edit was applied immediately.
   const atOnce = answers.filter(({ body }) => !('edit_pending' in body.result));
   expect(atOnce[0]).toBe(answers[0]);
   expect(atOnce.length).toBeLessThan(versions.length);
@@ -115,7 +115,7 @@ test('without `coalesce`, a message that was edited less than 1 s ago cannot be 
   }
 });
 
-test('an unmodified grammY client can coalesce its edits with a header', async () => {
+test('an unmodified grammY client can turn on coalescing of its edits with a request header', async () => {
   const message_id = await send(user.id);
   const fetchWithHeader: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers);
@@ -131,7 +131,7 @@ test('an unmodified grammY client can coalesce its edits with a header', async (
     });
   await expect.poll(async () => (await textsOf(user.id, message_id)).at(-1), patience).toBe('part 9');
   await expectOneASecond(user.id, message_id);
-  // The parameter overrides the header.
+  // The parameter `coalesce: false` turns off coalescing, even though the header turns it on.
   await nothingPending();
   await expect(
     Promise.all(
@@ -142,7 +142,7 @@ test('an unmodified grammY client can coalesce its edits with a header', async (
   ).rejects.toThrow('429');
 });
 
-test('a pending edit is applied by another node if its front is killed', async () => {
+test('if a front with a pending edit is killed, another node applies the edit', async () => {
   const { message_id, ...last } = await firstWithin(1_000, async () => {
     const id = await send(user.id);
     await resultOf(edit(user.id, id, 'first', {}, 1));
@@ -157,7 +157,7 @@ test('a pending edit is applied by another node if its front is killed', async (
   await service.fronts[1]?.start();
 });
 
-test('edits in a group and a channel are coalesced, and other bots of the channel get the stored texts', async () => {
+test('edits in groups and channels are coalesced, and other bots in the channel get updates only for stored edits', async () => {
   const group = await service.newGroup(user, 'Team', [bot, other]);
   const { id: channel } = await resultOf(
     service.app(user, 'POST', '/api/chats', { type: 'channel', title: 'News' }),
@@ -206,7 +206,7 @@ test('a pending edit is dropped if its message is deleted or its bot leaves the 
   expect((await versionsOf(user.id, message_id)).at(-1)?.kind).toBe(0);
 });
 
-test('a button press allows one more edit, and this edit replaces an earlier pending edit', async () => {
+test('a button press allows one immediate edit, which replaces the pending edit', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'go', callback_data: 'go' }]] };
   const changed = { inline_keyboard: [[{ text: 'done', callback_data: 'done' }]] };
   const press = (id: number) =>
@@ -223,7 +223,7 @@ test('a button press allows one more edit, and this edit replaces an earlier pen
   const again = await begin();
   const atOnce = await resultOf(edit(user.id, again.message_id, 'at once', { reply_markup }));
   expect('edit_pending' in atOnce).toBe(false);
-  // A new keyboard keeps the pending text. The text and the keyboard are stored immediately.
+  // An edit of the keyboard immediately stores the pending text and the new keyboard.
   const menu = await begin();
   expect(await resultOf(call('editMessageReplyMarkup', { ...menu, reply_markup: changed }))).toMatchObject({
     text: 'two',
@@ -236,7 +236,7 @@ test('a button press allows one more edit, and this edit replaces an earlier pen
   expect(await last(menu.message_id)).toMatchObject({ content: { text: 'two' }, markup: changed });
 });
 
-test('a refused coalesced edit gets the same error as any other refused edit', async () => {
+test('a refused edit gets the same error with coalescing as without', async () => {
   const message_id = await send(user.id);
   await resultOf(edit(user.id, message_id, 'one'));
   await resultOf(edit(user.id, message_id, 'two'));
@@ -254,13 +254,14 @@ test('a refused coalesced edit gets the same error as any other refused edit', a
     'Bad Request: message is too long',
     'Bad Request: message to edit not found',
   ]);
-  // The new text is compared with the pending text, so the bot can change the message back to the stored text.
+  // A new text is compared with the pending text, not with the stored text. The bot can therefore change the message
+  // back to the stored text.
   expect(await resultOf(edit(user.id, message_id, 'one'))).toMatchObject({ text: 'one' });
   await nothingPending();
   expect((await textsOf(user.id, message_id)).at(-1)).toBe('one');
 });
 
-test('if a coalesced edit is repeated under its idempotency key, the call gets the first answer and does not replace a later edit', async () => {
+test('a coalesced edit that is repeated with its idempotency key gets the first answer again and does not replace a later edit', async () => {
   const keyed = async (message_id: number, front: number) => {
     const url = `${service.fronts[front]?.url}/bot${bot.token}/editMessageText`;
     const { statusCode, body } = await request(url, {

@@ -3,7 +3,7 @@ import { captionContent, textContent, type Writer } from '../../src/actions/comp
 import { limits } from '../../src/limits.js';
 import type { Store } from '../../src/store/store.js';
 
-/** The store is used only for mentions of people, and these texts contain no mentions. */
+/** These texts mention no people, so composing them never uses the store. */
 const store = {} as Store;
 const writer: Writer = { id: 1, isBot: true, chat: null };
 /** This long markup has no visible text, because its link is empty. */
@@ -13,7 +13,7 @@ const marked = (bytes: number) => ({
   text: `${mark.repeat(Math.floor(bytes / mark.length))}x`,
 });
 
-test('a text with too much markup is refused before parsing, even if only one character of the text would be visible', async () => {
+test('a text with too much markup is refused before parsing, even if it has only one visible character', async () => {
   const { text: most, ...mode } = marked(limits.markup_length_max - 1);
   const { text: more } = marked(limits.markup_length_max + mark.length);
   expect(textContent(store, writer, { text: most, ...mode })).toEqual({ text: 'x' });

@@ -12,6 +12,6 @@ const shared = test.extend('service', { scope: 'file' }, async ({}, { onCleanup 
   return service;
 });
 
-/** Calls `begin` with the service. The service runs until all tests of the file have ended. */
+/** Passes the service to `begin` before the tests. The service runs until all tests of the file have ended. */
 export const onConsentService = (begin: (service: Service) => unknown) =>
   shared.beforeAll(({ service }) => begin(service));

@@ -39,7 +39,7 @@ const sayAll = async (text: string) => {
   for (const person of people) await say(person, text);
 };
 
-/** Adds the header to each request, like a wrapper of fetch in a bot. */
+/** Returns a `fetch` function that adds the header with the consumer's name to each request. */
 const fetchAs =
   (name: string, timeout = ''): typeof fetch =>
   (url, init) => {
@@ -62,7 +62,7 @@ test('consumers on two fronts share the updates', async () => {
   expect(pending_update_count).toBe(two.length);
 });
 
-test('unmodified grammY bots that send the consumer header share the updates, and each chat goes to one bot', async () => {
+test('unmodified grammY bots with the consumer header share the updates, and all updates of a chat go to the same bot', async () => {
   const got: string[] = [];
   for (const name of ['one', 'two', 'three']) {
     const client = { apiRoot: service.fronts[0].url, fetch: fetchAs(name, '30') as never };
@@ -140,7 +140,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
     await first.stop();
     await ended;
   });
-  // The calls of Telegraf send the parameter, because Telegraf has no option for headers.
+  // Telegraf has no option for headers, so its calls send the consumer as a parameter.
   const second = new Telegraf(bot.token, { telegram: { apiRoot: service.fronts[0].url } });
   const plain = second.telegram.callApi.bind(second.telegram);
   second.telegram.callApi = ((method: string, payload: object, more: object) =>
@@ -159,7 +159,7 @@ test('an unmodified Telegraf bot shares the updates with a grammY bot', async ()
   await expect.poll(() => got.length).toBe(2 * people.length);
 });
 
-test('the parameter `consumer` overrides the header of a poll', async () => {
+test('in a poll, the parameter `consumer` overrides the consumer header', async () => {
   await sayAll('hello');
   const url = `${service.fronts[0].url}/bot${bot.token}/getUpdates`;
   const { result } = (await (await fetchAs('header')(`${url}?consumer=parameter`)).json()) as {
@@ -191,7 +191,7 @@ test.each(['x'.repeat(33), 'a b', 'a:b', 'é'])('the consumer name "%s" is refus
   ]);
 });
 
-test('a negative offset of a consumer is refused, and the duration of a lease is limited', async () => {
+test('a consumer cannot use a negative offset, and the duration of its lease is limited', async () => {
   const { status, body } = await call({ consumer: 'one', offset: -1 });
   expect([status, body.description]).toEqual([
     400,

@@ -83,11 +83,11 @@ test('a forwarded die keeps its value, but a copied die gets a new value', async
     expect(copy).not.toHaveProperty('caption');
     values.add(copy.dice.value);
   }
-  // Eight rolls of 64 values are all equal in only one of 10^12 runs.
+  // Eight equal rolls of a die with 64 values happen only once in 10^12 test runs.
   expect(values.size).toBeGreaterThan(1);
 });
 
-test('a repeated call with an idempotency key returns the stored value', async () => {
+test('a call that is repeated with its idempotency key returns the stored value', async () => {
   const send = async (front: number) => {
     const answer = await fetch(`${service.fronts[front]?.url}/bot${bot.token}/sendDice`, {
       method: 'POST',

@@ -133,7 +133,7 @@ longTest(
     await sleep(1_000);
     // If the front kept a complete copy of the file for each reader, it would need three gigabytes of memory.
     expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
-    // Tries again, because the front of a busy machine may not have read all requests yet.
+    // Polls, because on a busy machine the front may not have read all requests yet.
     const denied = async () => {
       const { status, headers, body } = await fetch(fileUrl(file_path));
       await body?.cancel();
@@ -144,13 +144,13 @@ longTest(
     const others = await fetch(`${root(1)}/api/files/${file_id}`, { headers: mine });
     expect(await others.text()).toBe('start');
     for (const reader of readers) reader.destroy();
-    // The front counts a reader until it notices that the connection has ended.
+    // Polls, because the front still counts a closed connection as a reader until it notices the close.
     const isWhole = async () => {
       const answer = await fetch(fileUrl(file_path));
       return Buffer.from(await answer.arrayBuffer()).equals(large);
     };
     await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);
-    // Skips a descriptor that was closed while the list was read.
+    // A file descriptor may be closed while the directory is read. Such a descriptor is left out.
     const openFiles = () =>
       readdirSync(`/proc/${front.pid}/fd`).flatMap((fd) => {
         try {

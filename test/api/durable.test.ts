@@ -1,7 +1,7 @@
 /**
- * Tests durable calls (decision 0055) with one Redis, one database and one flusher for all tests. The flusher pauses
- * much longer than a call waits, so a call is confirmed only after a request for a flush. test/store/durability.test.ts
- * tests the conditions that a call waits for.
+ * Tests durable calls (decision 0055). All tests share one Redis, one database and one flusher. The flusher pauses much
+ * longer than a call waits, so a call is confirmed only if it requests a flush. test/store/durability.test.ts tests
+ * what a durable call waits for.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,9 +28,7 @@ import {
   within,
 } from '../support/store.js';
 
-/**
- * The servers and accounts that the tests of a group share. A group of tests that stops a server starts its own world.
- */
+/** Servers and accounts that a group of tests shares. A group of tests that stops a server uses a separate World. */
 interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
@@ -60,7 +58,7 @@ let world: World;
 let node: TestNode;
 let user: Person;
 let bot: Person;
-/** The scripts that have run in the test. */
+/** The names of the scripts that have run during the test. */
 let scripts: string[] = [];
 const ends: Array<() => unknown> = [];
 const runEnds = async () => {
@@ -70,8 +68,8 @@ const runEnds = async () => {
 const lost = { ok: false, error_code: 503 };
 
 /**
- * Starts a flusher that gets hints. `hears` returns false to drop a flush request. Returns the flusher's connection to
- * Redis, and the function that stops the flusher.
+ * Starts a flusher that receives flush requests. `hears` returns false to drop a request. Returns the flusher's
+ * connection to Redis, and a function that stops the flusher.
  */
 async function startFlusher(
   cluster: TestCluster,
@@ -124,8 +122,8 @@ function recordScripts(): void {
 const count = (name: string) => scripts.filter((each) => each === name).length;
 
 /**
- * Waits until a durable call has found twice that its change is not committed. Checks that the call still has no
- * answer.
+ * Waits until a durable call has found several times that its change is not committed. Expects that the call has no
+ * answer yet.
  */
 async function expectUnanswered(reply: Promise<unknown>): Promise<void> {
   const from = count('journal/progress');
@@ -145,13 +143,13 @@ const send = (text: string, key = '', how: object = asked): Promise<Reply> =>
   call(node, bot, 'sendMessage', { chat_id: user.id, text }, key, how);
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 const parsed = ({ body }: Reply): any => JSON.parse(body);
-// biome-ignore lint/suspicious/noExplicitAny: see above
+// biome-ignore lint/suspicious/noExplicitAny: results of every shape
 async function resultOf(reply: Promise<Reply>): Promise<any> {
   const answer = parsed(await reply);
   expect(answer, JSON.stringify(answer)).toMatchObject({ ok: true });
   return answer.result;
 }
-/** Advances the clock by the time for which a durable call waits. Returns the answer of the call. */
+/** Moves the clock past the maximum wait of a durable call, and returns the call's answer. */
 async function afterLimit(reply: Promise<Reply>): Promise<Reply> {
   await expectUnanswered(reply);
   await pass(world.time, limits.durable_wait_ms_max, [node]);
@@ -249,7 +247,7 @@ describe('durable calls', () => {
     await resultOf(reply);
   });
 
-  it('a durable call that Postgres does not commit in time gets an error, and can be repeated under its idempotency key', async () => {
+  it('a durable call gets an error if Postgres does not commit in time, and can be repeated with its idempotency key', async () => {
     const release = await holdCommits();
     const { unconfirmed } = node.store.durability.stats;
     expect(parsed(await afterLimit(send('once', 'k1')))).toEqual({
@@ -263,7 +261,7 @@ describe('durable calls', () => {
     expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
   });
 
-  it('a repeated durable call waits until the change of the first call is committed', async () => {
+  it('if a durable call is repeated with its idempotency key, the repeated call waits for the commit of the first call', async () => {
     const { message_id } = await resultOf(send('source'));
     const copy = () =>
       call(
@@ -286,7 +284,7 @@ describe('durable calls', () => {
     expect((await gone).status).toBe(400);
   });
 
-  it("a durable call is answered even if the flusher's announcement is lost", async () => {
+  it("a durable call is answered even if the flusher's message about the commit is lost", async () => {
     let dropped = 0;
     node.hooks.hint = (channel) => {
       if (channel !== node.keys.flushed()) return true;
@@ -299,7 +297,7 @@ describe('durable calls', () => {
   });
 });
 
-describe('the number of durable calls is limited', () => {
+describe('limits on durable calls', () => {
   it('an account at its limit of durable calls gets 429, and other accounts can still make durable calls', async () => {
     const { message_id } = await resultOf(send('usual', '', {}));
     let end = () => {};
@@ -322,7 +320,7 @@ describe('the number of durable calls is limited', () => {
     expect((await resultOf(send('usual', '', {}))).message_id).toBe(message_id + 1);
   });
 
-  it('if the caller disconnects, the durable call is no longer counted, and its repeat waits for the commit', async () => {
+  it('if the caller disconnects, the durable call no longer counts against the limit, and a repeated call waits for the commit', async () => {
     const release = await holdCommits();
     let disconnect = () => {};
     const onAbort = (listener: () => void) => {
@@ -343,7 +341,7 @@ describe('the number of durable calls is limited', () => {
     expect((await resultOf(send('next'))).message_id).toBe(message_id + 1);
   });
 
-  it('the limit of durable answers counts bytes, not characters', async () => {
+  it('the size limit for answers that wait for a commit counts bytes, not characters', async () => {
     const release = await holdCommits();
     const reply = send('\u00e4'.repeat(1_000));
     await expect.poll(() => node.store.durability.stats.bytes).toBeGreaterThan(2_000);
@@ -353,8 +351,8 @@ describe('the number of durable calls is limited', () => {
   });
 });
 
-describe('usual calls', () => {
-  it('a call that is not durable runs no extra script', async () => {
+describe('calls that are not durable', () => {
+  it('a call that is not durable runs only the script that makes the change', async () => {
     await resultOf(send('warms up', '', {}));
     recordScripts();
     await resultOf(send('usual', '', {}));
@@ -364,7 +362,7 @@ describe('usual calls', () => {
   });
 });
 
-describe('every change of stored data can be durable', () => {
+describe('every call that changes stored data can be durable', () => {
   const by = (who: Person, method: string, params: object, how: object = {}) =>
     resultOf(call(node, who, method, params, '', how));
 
@@ -433,13 +431,14 @@ describe('durable calls survive failures of Redis and of flushers', () => {
     expect(parsed(await reply)).toMatchObject(lost);
   });
 
-  it('a durable call is answered even if a new flusher takes over after a crash and receives no flush request', async () => {
+  it('a durable call is answered even if the flusher crashes and its successor receives no flush requests', async () => {
     const stopped = gate();
     const first = await startFlusher(world.cluster, { onStep: () => stopped.wait() });
     ends.push(first.stop);
     await resultOf(send('not flushed', '', {}));
     await stopped.reached;
-    // Without Redis, the first flusher cannot renew its leases or announce commits.
+    // The flusher that is about to crash loses its connection to Redis, so it cannot renew its leases or announce
+    // commits.
     await first.connection.close();
     const { client } = node.connection;
     for (const partition of [0, 1, 2, 3]) await client.del(node.keys.flushLease(partition));

@@ -72,7 +72,7 @@ test('interface §4.3.6: a message can be edited once per second', async () => {
   }
 });
 
-test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages by others, and other bots get an update', async () => {
+test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages of other senders, and other bots get an update', async () => {
   const path = `/api/chats/${group}/messages`;
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: "the user's" }));
   const edit = () => call('editMessageText', { chat_id: group, message_id, text: "the bot's" });
@@ -89,13 +89,13 @@ test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages 
     .poll(() => edited(other))
     .toMatchObject([{ message_id, text: "the bot's", from: { id: user.id } }]);
   expect(await edited(bot)).toEqual([]);
-  // A direct chat has no administrators.
+  // In a direct chat, a bot cannot have the right can_edit_messages, because direct chats have no administrators.
   const own = await resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }));
   const theirs = { chat_id: user.id, message_id: own.message_id, text: 'x' };
   await refused(call('editMessageText', theirs), 400, cantEdit);
 });
 
-test('behaviour §7: editMessageCaption refuses text messages, and no edit method accepts service or unknown messages', async () => {
+test('behaviour §7: editMessageCaption refuses text messages, and edit methods refuse service messages and unknown messages', async () => {
   const message_id = await send(user.id, 'plain');
   const noCaption = 'Bad Request: there is no caption in the message to edit';
   const at = { chat_id: user.id, message_id };
@@ -138,7 +138,7 @@ test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other me
     const same = { type: 'photo', media: photo, caption: 'first' };
     const unchanged = await call('editMessageMedia', { ...at, media: same });
     expect(unchanged.body.description).toMatch(/^Bad Request: message is not modified/);
-    // This edit succeeds in the same second, because the previous edit changed nothing and did not count.
+    // The refused edit does not count against the edit rate, so another edit succeeds within the same second.
     const changed = await resultOf(call('editMessageMedia', { ...at, media: JSON.stringify(media) }, 1));
     const tooOften = await call('editMessageCaption', { ...at, caption: 'too soon' });
     return { sent, at, changed, tooOften };
@@ -167,7 +167,7 @@ test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other me
   expect(body.description.startsWith(kinds)).toBe(true);
 });
 
-test('behaviour §7: up to two button presses each allow one more edit within the same second', async () => {
+test('behaviour §7: a button press allows one more edit within the same second, for at most two button presses', async () => {
   for (const [chat_id, path] of [
     [user.id, `/api/chats/${bot.id}/messages`],
     [group, `/api/chats/${group}/messages`],

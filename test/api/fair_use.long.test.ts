@@ -13,11 +13,11 @@ import {
   type TestBot,
 } from '../support/service.js';
 
-// The buckets need a day to refill, so they stay empty even during a slow test.
+// These limits refill over a day, so an exhausted limit stays exhausted even during a slow test.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 const perAddress = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32' };
-/** The settings of a front without a limit on the calls of bots. */
+/** The settings of a front that limits the calls of people but not the calls of bots. */
 const perPerson = {
   RATE_PER_BOT: '0',
   RATE_PER_OWNER: '0',
@@ -79,13 +79,14 @@ test('behaviour §14: the call limit of a bot covers its calls on all nodes, but
   expect((await itemsOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
 });
 
-test('behaviour §14: the polling limit of a bot equals its limit for other calls, but is never below ten per second', async () => {
+test('behaviour §14: the poll limit of a bot is as high as its call limit, but never below ten polls per second', async () => {
   const owner = await service.newUser('poll');
   const [bot, other] = [await service.newBot(owner, 'hasty'), await service.newBot(owner, 'calm')];
   const began = performance.now();
   const answers = await many(400, (front) => service.bot(bot, 'getUpdates', {}, front));
   const seconds = (performance.now() - began) / 1_000;
-  // Of several simultaneous polls only the newest gets 200, but all of them count against the limit.
+  // If several polls run at the same time, only the newest poll gets 200. The other polls get 409, but also count
+  // against the limit.
   const counted = answers.filter(({ status }) => status === 200 || status === 409).length;
   expect(counted).toBeGreaterThanOrEqual(100);
   expect(counted).toBeLessThanOrEqual(120 + 12 * seconds);
@@ -94,13 +95,13 @@ test('behaviour §14: the polling limit of a bot equals its limit for other call
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
-test('behaviour §14: one call that changes settings counts as several calls by the bot', async () => {
+test('behaviour §14: a call that changes settings of a bot counts as several calls', async () => {
   const bot = await service.newBot(await service.newUser('settings'), 'settings');
   expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
   expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
 });
 
-test('behaviour §14: repeating a call under its idempotency key counts against the limit', async () => {
+test('behaviour §14: a call that is repeated with its idempotency key counts against the limit again', async () => {
   const owner = await service.newUser('again');
   const bot = await service.newBot(owner, 'again');
   await service.openChat(owner, bot);
@@ -161,15 +162,15 @@ test('behaviour §14: all bots in a chat share one limit for changes of the chat
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // A call of getMe changes no chat, so it does not count. Each person has a limit of their own in a chat. This limit
-  // equals the limit of all bots of the chat together.
+  // A call of getMe changes no chat, so it does not count. Each person in a chat has a separate limit, which is as high
+  // as the common limit of all bots in the chat.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
   const path = `/api/chats/${chat_id}/messages`;
   const write = (who: typeof ann) => (front: number, n: number) =>
     service.app(who, 'POST', path, { text: `${who.username} ${n}` }, front);
   const own = await many(10, write(ann));
-  // Ann has used three of her five changes: two to add the bots and one to add Ben.
+  // Ann may make five changes in this chat, and has made three: she added two bots and Ben.
   expect(taken(own)).toBe(2);
   for (const answer of own) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   expect(taken(await many(5, write(ben)))).toBe(5);
@@ -207,7 +208,7 @@ test('behaviour §14: calls by a bot that is not in a chat do not count against 
   expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
-test('behaviour §14: each client address has a request limit, and a trusted proxy may report the address', async () => {
+test("behaviour §14: each client address has a request limit, and a trusted proxy tells the service the client's address", async () => {
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
@@ -244,7 +245,7 @@ test('behaviour §14: a person can own a limited number of bots, including trans
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: a caller far below the default rate limits creates no Redis key', async () => {
+test('behaviour §14: calls far below the default rate limits are not counted in Redis', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
   const { url: base } = await startFront(env);
   const document = (await (await request(`${base}/openapi.json`)).body.json()) as { info: object };
@@ -266,8 +267,8 @@ test('behaviour §14: a caller far below the default rate limits creates no Redi
   };
   expect(await send()).toBe(200);
   expect(await rates()).toHaveLength(before);
-  // The bound has three parts: the burst of 60, the calls that this front admits without asking Redis, and the refill
-  // during the calls.
+  // The maximum number of successful calls has three parts: the burst of 60, the calls that this front admits without
+  // asking Redis, and the calls that become available during the test.
   const began = performance.now();
   const statuses = await Promise.all(Array.from({ length: 400 }, send));
   const seconds = (performance.now() - began) / 1_000;
@@ -283,7 +284,7 @@ test('behaviour §14: a caller far below the default rate limits creates no Redi
     await answer.body.dump();
     return answer.statusCode;
   };
-  // At least 1,500 calls remain of the burst of 2,000. The test makes these calls a hundred at a time.
+  // The bot has at least 1,500 calls left from its burst of 2,000. The test sends these calls over 100 connections.
   const looks = await Promise.all(Array.from({ length: 1_500 }, look));
   expect(looks.filter((status) => status !== 200)).toEqual([]);
   await dispatcher.close();
@@ -308,12 +309,13 @@ test('behaviour §14: a batch counts as one call per message that it creates', a
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'x' }));
   const message_ids = Array(6).fill(message_id);
   const p = { chat_id: owner.id, from_chat_id: owner.id, message_ids };
-  // Four of the five changes of the chat are left, so a batch of six overdraws the bucket by two.
+  // The chat has four changes left. A batch of six messages is still accepted, but its last two messages delay later
+  // changes.
   expect((await service.bot(bot, 'copyMessages', p)).status).toBe(200);
   expectWait(await service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'y' }), 86_400);
 });
 
-test('behaviour §14: a person and all their bots share a daily limit of uploaded bytes', async () => {
+test('behaviour §14: uploads of a person and of all their bots count against the same daily limit of bytes', async () => {
   const [owner, other] = [await service.newUser('uploads'), await service.newUser('others')];
   const bots = [await service.newBot(owner, 'first'), await service.newBot(owner, 'second')];
   const calm = await service.newBot(other, 'calm');
@@ -339,7 +341,7 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
   expect(await upload(calm, 1)).toBe(200);
 });
 
-test('behaviour §14: the service looks up a limited number of new webhook host names per minute, for each bot and for each owner', async () => {
+test('behaviour §14: look-ups of new webhook host names are limited per minute, for each bot and for each owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
   // The limit of look-ups applies even if the calls of bots have no limit.
@@ -357,7 +359,7 @@ test('behaviour §14: the service looks up a limited number of new webhook host 
   for (let n = 0; n < limits.host_look_ups_per_bot_max; n++) statuses.push((await set(first)).status);
   expect([...new Set(statuses)]).toEqual([400]);
   let refused = await set(first);
-  // During the first calls, the bot may have regained some look-ups.
+  // The limit refills during the first calls, so the bot may get some further look-ups.
   while (refused.status === 400) refused = await set(first);
   expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
   expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);

@@ -60,7 +60,7 @@ async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>
   await seen.redis.set(key, packMessage({ ...record, ...change }));
 }
 
-describe('§4.3.1: forwards keep attribution, media and text', () => {
+describe('§4.3.1: forwards keep the original sender, media and text', () => {
   test('a forward from a direct chat to a group names the author of the message', async () => {
     const { message_id, date } = await say('a /word');
     const sent = await result('forwardMessage', { chat_id: group, from_chat_id: user.id, message_id }, 1);
@@ -154,7 +154,7 @@ describe('§4.3.2: copies do not name their source', () => {
     return message_id as number;
   };
 
-  test('a copied text keeps its keyboard, and forwards can be copied', async () => {
+  test('a copied text keeps its keyboard, and a forwarded message can be copied', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
     const { message_id } = await send(group, { reply_markup });
     expect(await copy(message_id, { caption: 'of no use' })).toMatchObject({ text: 'hello', reply_markup });
@@ -162,7 +162,7 @@ describe('§4.3.2: copies do not name their source', () => {
     expect(await copy((await result('forwardMessage', params)).message_id)).toMatchObject({ text: 'hello' });
   });
 
-  test('a copy gets the keyboard given in the call, or no keyboard if the given keyboard is empty', async () => {
+  test('a copy gets the keyboard from the call, and an empty keyboard removes the original keyboard', async () => {
     const of = (data: string) => ({ inline_keyboard: [[{ text: 'b', callback_data: data }]] });
     const { message_id } = await send(group, { reply_markup: of('old') });
     expect((await copy(message_id, { reply_markup: of('new') })).reply_markup).toEqual(of('new'));
@@ -240,7 +240,7 @@ describe('§4.3.3 and §7: protected content cannot be forwarded or copied', () 
 });
 
 describe('§8: a batch has up to 100 messages', () => {
-  test('a forwarded batch of 100 messages keeps its order, and messages named twice are forwarded twice', async () => {
+  test('a forwarded batch of 100 messages keeps its order, and an id that is listed twice is forwarded twice', async () => {
     const ids: number[] = [];
     for (let i = 0; i < 50; i++) ids.push((await send(user.id, { text: `${i}` })).message_id);
     const message_ids = [...ids.toReversed(), ...ids];
@@ -289,7 +289,7 @@ describe('§8: a batch has up to 100 messages', () => {
   });
 });
 
-test('behaviour §6: a bot forwards and copies only from readable chats to chats that it may write to', async () => {
+test('behaviour §6: a bot can forward and copy only from chats that it can read, and only to chats in which it may write', async () => {
   const { message_id } = await send(group);
   const from = (chat: number, ids: Params = { message_id }) => ({
     chat_id: user.id,

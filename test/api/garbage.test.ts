@@ -15,7 +15,7 @@ import { refusedCase, wildCase } from './garbage_cases.js';
 import { type GarbageWorld, openGarbageWorld } from './garbage_world.js';
 import { watch } from './refused.js';
 
-/** The total number of calls in both tests. With `npm run test:all`, there are 10,000. */
+/** The total number of generated calls in this file. `npm run test:all` sets it to 10,000. */
 const cases = Math.max(200, Number(process.env.PETREL_GARBAGE_CASES) || 500);
 const batch = 250;
 const timeout = 60_000 + cases * 60;
@@ -52,8 +52,8 @@ const failWith = (given: Case, error: Error): never => {
 };
 
 /**
- * Runs half of all cases in batches. The error message names the call, the seed and the run, so that the failure can be
- * reproduced. Failing cases are not shrunk, because earlier calls have changed the service.
+ * Runs half of all cases in batches. The error message contains the call, the seed and the run, so that the failure can
+ * be reproduced. Does not search for a smaller failing case, because earlier calls have changed the service.
  */
 async function inBatches(one: fc.Arbitrary<Case>, run: (given: Case[]) => Promise<void>): Promise<void> {
   const many = fc.array(one, { minLength: batch, maxLength: batch, size: 'max' });
@@ -78,7 +78,7 @@ test('a call with one invalid part is refused and changes nothing in Redis and P
   const called = new Set<string>();
   const refused = async (each: Case) => {
     const { status } = await caller.call(each, world.callers);
-    // The token is valid, so that every refusal is for the invalid part.
+    // Uses a valid token, so that the call is refused only because of the invalid part.
     expect([200, 401], JSON.stringify(each)).not.toContain(status);
     called.add(each.target);
   };
@@ -124,8 +124,7 @@ test('every random call gets a valid answer, and changes nothing that its caller
   });
   if (cases < 10_000) return;
   expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
-  // Many methods and endpoints must also accept a random call. Otherwise the test would cover only the first checks of
-  // a call.
+  // If most random calls were refused, the test would cover only the first checks of each method and endpoint.
   const done = [...called].filter(([, count]) => count.done > 0);
   expect(done.length).toBeGreaterThan(0.6 * targets.length);
 });

@@ -1,5 +1,6 @@
 /**
- * Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers.
+ * Calls every method and endpoint with generated parameters, in every encoding, and checks the rules that hold for all
+ * answers.
  */
 import { Pool } from 'undici';
 import { expect } from 'vitest';
@@ -31,7 +32,8 @@ export const targets: readonly Target[] = [
   ),
   ...endpoints.map(
     ({ verb, path, caller, params, contentType }): Target => ({
-      // For a caller without a signature, partner endpoints behave like unknown endpoints. Open endpoints ignore tokens.
+      // All endpoints except those for operators are called with a person's token. Without a signature, partner
+      // endpoints then answer as if they did not exist. Endpoints that need no token ignore the token.
       ...{ name: `${verb} ${path}`, caller: caller === 'admin' ? caller : 'user', verb, path, deaf: false },
       shape: shapeOf(params),
       other: contentType !== undefined,
@@ -47,7 +49,7 @@ export interface Case {
   readonly params: Given;
   readonly form: Form;
   readonly files?: boolean;
-  /** The text to send instead of the whole body, as latin1. */
+  /** Bytes to send instead of the encoded parameters. Each character stands for one byte (latin1). */
   readonly raw?: string;
   readonly contentType?: string;
   readonly token?: string;
@@ -93,7 +95,7 @@ function asMultipart(params: Given, files: boolean): Buffer {
   return Buffer.concat([...parts, Buffer.from('--b--\r\n')]);
 }
 
-/** The size of the largest query that fits into a request head together with the other fields of the head. */
+/** The maximum size of a query. A longer query would not fit into the request head together with the headers. */
 const query_chars_max = 6_000;
 
 interface Encoded {

@@ -21,7 +21,10 @@ const impatient = (params: Given): Given => {
   return waits ? rest : params;
 };
 
-/** Removes the parameter that would delete the caller or the caller's token, because the next cases need both. */
+/**
+ * Removes the parameter with which the call would delete the calling person or revoke the caller's token. Later cases
+ * need both.
+ */
 function lasting(target: string, params: Given, tokenId: number): Given {
   if (target === 'DELETE /api/me') {
     const { confirm: _, ...rest } = params;
@@ -39,7 +42,7 @@ const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary
   fc.oneof(...of.map(make));
 
 /**
- * Generates a call with up to three invalid parts. `tokenId` is the id of the token that is used for calls of people.
+ * Generates a call with up to three invalid parts. `tokenId` is the id of the token with which people make their calls.
  */
 export const wildCase = (hints: (target: Target) => Hints, tokenId: number): fc.Arbitrary<Case> =>
   oneOfEach(targets, (target) => {

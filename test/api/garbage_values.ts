@@ -23,7 +23,7 @@ export interface Shape {
 export const shapeOf = (schema: z.ZodType): Shape =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Shape;
 
-/** Values that exist in the service, by parameter name: ids of chats and messages, media, emoji. */
+/** Maps parameter names to values that exist in the service, such as chat ids, message ids, media and emoji. */
 export type Hints = Readonly<Record<string, readonly Json[]>>;
 
 const words = [
@@ -36,7 +36,10 @@ const words = [
   'x'.repeat(300),
 ];
 
-/** Generates a value with the type and enum of the shape. Other rules can still refuse the value. */
+/**
+ * Generates a value that matches the type or enum in `shape`. The service may still refuse the value for another
+ * reason.
+ */
 export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Arbitrary<Json> {
   const known = hints[name];
   if (known && shape.type !== 'array' && shape.type !== 'object') return fc.constantFrom(...known);
@@ -62,8 +65,7 @@ export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Ar
 
 /**
  * Generates an object that nearly always has the required parameters and the parameters listed in `hints`. Half of the
- * objects have no other parameters at the top level, because a method with twenty optional parameters refuses most
- * combinations.
+ * objects have no other parameters, because a method with twenty optional parameters refuses most combinations of them.
  */
 export const fittingObject = (shape: Shape, hints: Hints, depth = 0): fc.Arbitrary<Given> =>
   depth > 0
@@ -173,8 +175,7 @@ export function spoiled(value: Json, path: readonly number[], bad: Json): Json {
 }
 
 /**
- * Generates a value that a parameter of this shape refuses in every form. Returns null if the parameter accepts any
- * text.
+ * Generates a value that a parameter with this schema always refuses. Returns null if the parameter accepts any text.
  */
 export function refusedValue(shape: Shape, asJson: boolean): fc.Arbitrary<Json> | null {
   const noNumber: Json[] = ['abc', 'NaN', ' 1', 'Infinity', '0x1', {}, [1], { a: 1 }, '99999999999999999999'];
@@ -191,7 +192,7 @@ export function refusedValue(shape: Shape, asJson: boolean): fc.Arbitrary<Json> 
     case 'boolean':
       return fc.constantFrom<Json>('yes', '2', 'on', {}, [], [true]);
     case 'array':
-      // An optional list is ignored unless its text begins with "[".
+      // Each text begins with "[", because any other text counts as an absent list and would not be refused.
       return fc.constantFrom<Json>('[', '[}', '["a"', '[1]]');
     case 'object':
       return fc.constantFrom<Json>('[]', '5', '"a"', 'false', '{', 'abc', '[{}]');

@@ -1,5 +1,6 @@
 /**
- * Creates the data for garbage calls. The callers have every right on one set of data, and cannot access the other set.
+ * Creates two sets of data for garbage calls: one on which the callers have every right, and one that they cannot
+ * access.
  */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
@@ -32,7 +33,7 @@ interface Corner {
 
 const rights = Object.fromEntries(rightNames.map((name) => [name, true]));
 
-/** The name of a sticker set of the bot. Generated calls may delete the set `spare`. */
+/** Returns the full name of a bot's sticker set. Generated calls may delete the set with the name `spare`. */
 const setName = (bot: TestBot, name: string) => `${name}_by_${bot.username}`;
 
 /** Creates two sticker sets and returns the file ids of the first set. */
@@ -139,7 +140,7 @@ async function observe(service: Service, { owner, bot, group, channel }: Corner)
   ]);
 }
 
-/** Waits until the sweep has finished pending control operations, because these may still rewrite a copy in Redis. */
+/** Waits until all pending control operations are finished, because they may still rewrite data in Redis. */
 async function copiesSettled(service: Service): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -157,13 +158,16 @@ export interface GarbageWorld {
   readonly callers: Callers;
   readonly tokenId: number;
   readonly secrets: readonly string[];
-  /** Existing ids, from both sets or only from the callers' set. */
+  /**
+   * Returns existing values for the parameters of a call. If `of` is 'own', uses only the data that the callers may
+   * change.
+   */
   hints(target: Target, of?: 'both' | 'own'): Hints;
-  /** The state of the set of data that the callers cannot access. */
+  /** Reads all data that the callers cannot access. Their calls must not change this data. */
   watched(): Promise<unknown>;
   /**
-   * Restores rights and pictures that calls may have removed from the callers' set of data, because later calls need
-   * these.
+   * Restores rights and pictures in the data that the callers may change. Earlier calls may have removed them, and
+   * later calls need them.
    */
   mend(): Promise<void>;
   close(): void;
@@ -172,7 +176,7 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
-  // The generated calls may delete these bots and people or revoke their tokens, because none of them is a caller.
+  // No generated call is made by these bots and people, so generated calls may delete them or revoke their tokens.
   const spare = await service.newBot(own.owner, 'spare');
   const doomed = await service.newBot(own.owner, 'doomed');
   const victim = await service.newUser('vic');
@@ -189,7 +193,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     }
   };
   await givePictures();
-  // Up to this line, each person has only one token.
+  // The owner has only this token, because no other token has been created yet.
   const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
@@ -203,23 +207,26 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
-  /** Picks an id from the callers' set three times as often as from the other set. */
+  /**
+   * Returns ids, three quarters of them from the data that the callers may change. If `of` is 'own', uses only this
+   * data.
+   */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
     ...[own, own, own].flatMap(pick),
     ...(of === 'both' ? pick(foreign) : []),
   ];
 
-  /** Returns the values of `id` for calls in which it is not the id of a person. */
+  /** Returns values for the parameter `id`, or undefined if `id` names a person in this call. */
   function idsOf(name: string): readonly Json[] | undefined {
-    // Token ids count up from 1 across all people.
+    // Uses the numbers from 1 as token ids, because token ids count up from 1 across all people.
     if (name === 'DELETE /api/me/tokens') return messageIds;
     if (name.includes('/api/admin/bots/')) return [name.startsWith('GET') ? spare.id : doomed.id];
     return undefined;
   }
 
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Restricts the ids of people. Operators could revoke the callers' tokens, and people who manage a chat could add
-    // anyone to the chat.
+    // Limits which people a call may name. Otherwise operators could revoke the callers' tokens, and people could add
+    // anyone to their chats.
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]
@@ -239,7 +246,8 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       person: [own.member.id, own.member.username],
       id: idsOf(name) ?? people,
       bot_id: [/^DELETE .*\{bot_id\}$|\/transfer$/.test(name) ? doomed.id : spare.id, foreign.bot.id],
-      // Bots of the other set are left out, because any person may start or block any bot and thereby change that set.
+      // Names no bot from the data that must not change. Any person may start or block any bot, which would change this
+      // data.
       username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
       emoji: ['❤', '👍', '🔥', '🎲', 'x'],
@@ -248,8 +256,8 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ animation: media, voice: media, video_note: media, sticker: media },
       name: ['ann'],
       ...(/Sticker\w/.test(name) ? stickerHints(name) : {}),
-      // Leaves out the link of the other set's group, because any person could join by the link and thereby change that
-      // set.
+      // Contains no invite link to the group that must not change, because any person could join the group by this
+      // link.
       ...{ invite_link: own.links, link: own.links, question: ['a question'], options: ['an option'] },
       ...{ latitude: [1, '2.5'], longitude: [1, -3], title: ['a title'], address: ['an address'] },
       ...{ phone_number: ['+123'], first_name: ['ann'] },

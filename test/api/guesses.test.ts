@@ -57,7 +57,8 @@ test('a client gets 429 after a burst of wrong tokens, counted over all fronts',
     expect(body.parameters?.retry_after).toBeLessThanOrEqual(60);
     expect(retryAfter).toBe(String(body.parameters?.retry_after));
   }
-  // Valid tokens still work from the slowed address. Other clients behind the balancer are not slowed.
+  // The limit does not apply to calls with valid tokens from this address, or to other clients behind the same
+  // balancer.
   for (const front of [0, 1]) {
     expect((await from(client, getMe(bot.token), '', front)).status).toBe(200);
     expect((await from(client, '/api/me', owner.token, front)).status).toBe(200);
@@ -65,7 +66,7 @@ test('a client gets 429 after a burst of wrong tokens, counted over all fronts',
   }
 });
 
-test('a call with a revoked token does not count as a guess of a token', async () => {
+test('a call with a revoked token does not count as a wrong token', async () => {
   const client = '192.0.2.3';
   const person = await service.newUser('person');
   const before = await service.newBot(owner, 'replaced');
@@ -82,7 +83,7 @@ test('a call with a revoked token does not count as a guess of a token', async (
   expect((await from(client, '/api/me')).status).toBe(401);
   const guesses = await Promise.all(Array.from({ length: burst + 1 }, () => from(client, getMe('x'))));
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(1);
-  // Although the client is slowed now, a revoked token still gets 401.
+  // A revoked token still gets 401, although calls with unknown tokens now get 429.
   expect((await from(client, getMe(before.token))).status).toBe(401);
 });
 

@@ -60,7 +60,7 @@ const texts = async (text: string): Promise<number> => {
   return all.filter((message: { text: string }) => message.text === text).length;
 };
 
-test('a call repeated under an idempotency key gets the first answer, even on another front or with reordered parameters', async () => {
+test('a call that is repeated with its idempotency key gets the first answer, even on another front or with reordered parameters', async () => {
   const first = await send('k1', 'once only');
   expect(first.status).toBe(200);
   const second = await send('k1', 'once only', 1);
@@ -102,7 +102,7 @@ test('an idempotency key cannot be used again with other parameters', async () =
   await resultOf(call(of('sendMessage', second), 'k2', body));
 });
 
-test('a refusal is stored under the idempotency key, unless the refusal asks the caller to retry later', async () => {
+test('a call that is repeated with its idempotency key gets the stored refusal, unless the refusal asks the caller to retry later', async () => {
   const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
   const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
   const [first, second] = [await refuse(0), await refuse(1)];
@@ -111,7 +111,7 @@ test('a refusal is stored under the idempotency key, unless the refusal asks the
   const edit = (message_id: number, key: string, text: string, front = 0) =>
     call(of('editMessageText'), key, JSON.stringify({ chat_id: user.id, message_id, text }), front);
   let run = 0;
-  // The second edit is refused only if it comes within a second of the first.
+  // The second edit is refused only within a second of the first edit. If both edits take longer, repeats them.
   const { id, key, late } = await firstWithin(limits.edit_interval_ms_min, async () => {
     const name = `k4 ${++run}`;
     const { message_id } = await resultOf(send(`${name} sent`, 'v0'));
@@ -138,7 +138,7 @@ test('methods that change something refuse an invalid idempotency key', async ()
   expect(await redis.keys('*:idempotency:*')).toHaveLength(live.length);
 });
 
-test('a repeated upload with the same bytes counts as the same call, even if its part names differ', async () => {
+test('a repeated upload of the same bytes is treated as the same call, even if its multipart part has another name', async () => {
   const upload = (name: string, bytes: string, front: number) => {
     const form = new FormData();
     form.set('chat_id', String(user.id));
@@ -177,7 +177,7 @@ describe('calls of people can have an idempotency key', () => {
     expect(made[2]).not.toBe(made[0]);
   });
 
-  test('if a refused call is repeated under its idempotency key, it gets the same error text again', async () => {
+  test('a refused call that is repeated with its idempotency key gets the same error text again', async () => {
     const path = `/api/chats/${bot.id}/messages/999999`;
     const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
     const [first, second] = [await edit(0), await edit(1)];
@@ -221,7 +221,7 @@ test('a caller with the maximum number of live idempotency keys gets 429 for a n
   await resultOf(send('one more', 'one more'));
 });
 
-describe('answers are stored under an idempotency key', () => {
+describe('answers are stored together with their idempotency keys', () => {
   const claims = () => redis.keys('*:idempotency:*');
   const answerOf = async (key: string, run: () => Promise<Answer & { readonly text: string }>) => {
     const before = new Set(await claims());
@@ -231,13 +231,14 @@ describe('answers are stored under an idempotency key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer is not stored under its idempotency key, and a repeated call rebuilds it from the stored change', async () => {
+  test('a large answer is not stored with its idempotency key, and a repeated call computes it from the stored change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);
     expect(await redis.hexists(claim, 'a')).toBe(0);
     const id = first.body.result.message_id;
-    // After this edit, the answer must come from the record of the change and not from the message.
+    // Edits the message. A repeated call then gets its first answer only if Petrel computes it from the stored change,
+    // not from the message.
     await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id: id, text: 'other' }));
     for (const front of [0, 1]) expect((await send('large', long, front)).body).toEqual(first.body);
     expect(await texts(long)).toBe(0);
@@ -247,7 +248,7 @@ describe('answers are stored under an idempotency key', () => {
     expect(await redis.memory('USAGE', claim)).toBeLessThan(1_024);
   });
 
-  test('a bot that has used its daily bytes for idempotency keys gets 429 for a new key', async () => {
+  test('a bot that has used up its daily bytes for idempotency keys gets 429 for a new key', async () => {
     const other = await service.newBot(user, 'bytes');
     await service.openChat(user, other);
     const body = JSON.stringify({ chat_id: user.id, text: 'x' });
@@ -260,7 +261,7 @@ describe('answers are stored under an idempotency key', () => {
   });
 });
 
-test('a message copied under an idempotency key is stored once, and the entry of the key refers to the message', async () => {
+test("copying a message twice with one idempotency key stores one copy, and the key's entry in Redis does not contain the text", async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

@@ -37,7 +37,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
       expect(await call(bot, get, params, 1)).toEqual({ [key]: 'one' });
   });
 
-  test('interface §8: a bot text with one code point above the maximum length is refused', async () => {
+  test('interface §8: a bot text that is one code point too long is refused', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const letters = ['x', 'ж', '😀', '𐎀'];
@@ -53,7 +53,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
         expect(await call(bot, get, language, 1)).toEqual({ [key]: letter.repeat(max) });
       }
     }
-    // Leading and trailing white space is removed and does not count.
+    // Leading and trailing white space is removed and does not count towards the maximum length.
     expect(await call(bot, set, { [key]: ` ${'x'.repeat(max)}\r\n` })).toBe(true);
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
@@ -85,7 +85,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'before' });
   });
 
-  test('behaviour §2: an empty or invisible text removes the text of the given language only', async () => {
+  test('behaviour §2: setting an empty or invisible text removes the bot text of that language and no other', async () => {
     const bot = await newBot();
     const last = key === 'name' ? 'named' : '';
     for (const empty of ['', '  ', '\n', '\u200b\u2060']) {
@@ -125,7 +125,7 @@ describe('the default name of a bot is the same on all fronts', () => {
     const bot = await newBot();
     for (let i = 0; i < 20; i++) {
       const [here, there] = [i % 2, (i + 1) % 2];
-      // Both fronts have cached the former name.
+      // Puts the old name into the caches of both fronts.
       await Promise.all([call(bot, 'getMe', {}, here), call(bot, 'getMe', {}, there)]);
       await call(bot, 'setMyName', { name: `name ${i}` }, here);
       const [me, named] = await Promise.all([
@@ -140,7 +140,7 @@ describe('the default name of a bot is the same on all fronts', () => {
     expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
   });
 
-  test('interface §2: a name for one language changes neither getMe nor the name that bots see', async () => {
+  test('interface §2: getMe and the messages that bots get show the default name, even if the bot has a name in another language', async () => {
     const bot = await newBot();
     await call(bot, 'setMyName', { name: 'По-русски', language_code: 'ru' });
     expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');

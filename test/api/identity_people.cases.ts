@@ -65,7 +65,7 @@ describe('people see texts in their language', () => {
     },
   );
 
-  test('interface §2: the page of a bot shows the commands for the viewer', async () => {
+  test('interface §2: the profile page of a bot shows the commands for the viewer', async () => {
     const plain = await newBot();
     const user = await speaker('ru');
     const path = `/api/bots/@${plain.username}`;

@@ -40,7 +40,7 @@ export interface World {
   refused(bot: TestBot, method: string, params: object, text: string): Promise<void>;
 }
 
-/** Calls `begin` with a world on the service of this test file. */
+/** Before the tests of a file, creates people and bots in its service and calls `begin` with them. */
 export const onWorld = (begin: (world: World) => void) =>
   onWatchedService(async (watched) => begin(await openWorld(watched)));
 

@@ -1,6 +1,6 @@
 /**
- * Tests inline mode: queries and answers over two fronts, sent results, the feedback to the bot, edits and presses of
- * inline messages, forwards, export, and messages that are only in Postgres.
+ * Tests inline mode over two fronts: queries and answers, sent results, feedback to the bot, edits and button presses
+ * of inline messages, forwards, export, and messages that only Postgres has.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -52,7 +52,7 @@ const keyboard = { inline_keyboard: [[{ text: 'More', callback_data: 'more' }]] 
 const answer = (query: Any, results: readonly object[], more: object = {}, by = bot, front = 0) =>
   service.bot(by, 'answerInlineQuery', { inline_query_id: query.id, results, cache_time: 0, ...more }, front);
 
-/** Returns the bot's next update that has this field. Confirms this update and all earlier updates. */
+/** Returns the bot's next update of the kind `field`. Confirms this update and all earlier updates. */
 async function next(field: string, by = bot): Promise<Any> {
   for (;;) {
     const updates = await resultOf(service.bot(by, 'getUpdates', { limit: 100, timeout: 30 }));
@@ -78,7 +78,9 @@ async function asked(who: TestUser, query: string, results: readonly object[], m
   return { question, shown: await resultOf(asking) };
 }
 
-/** Sends an inline message with a keyboard. Returns the message, and the `chosen_inline_result` that the bot received. */
+/**
+ * Sends an inline message with a keyboard. Returns the message, and the `chosen_inline_result` that the bot received.
+ */
 async function sendInline(
   who = ann,
   chat = group,
@@ -218,7 +220,7 @@ test('the chosen result becomes a message from the person, `via_bot` names the b
   expect('inline_message_id' in without.chosen).toBe(false);
 });
 
-test('a bot that turned feedback off does not learn which result was chosen', async () => {
+test('a bot that has not enabled feedback is not told which of its results a person chose', async () => {
   const quiet = await service.newBot(ann, 'quiet');
   await resultOf(setMode(quiet, { enabled: true }));
   const asking = ask(ann, 'quiet', { of: quiet });
@@ -299,7 +301,7 @@ test('an inline result can send a stored file again by its file_id', async () =>
   await asking;
 });
 
-describe('answers are refused', () => {
+describe('refused answers to inline queries', () => {
   let question: Any;
   let askedAt = Number.NEGATIVE_INFINITY;
   beforeEach(async () => {
@@ -374,7 +376,7 @@ describe('answers are refused', () => {
     expect((await answer(question, [], more)).body).toEqual(bad(why));
   });
 
-  test('an inline query stays open if another bot tries to answer the query, and a second answer is refused', async () => {
+  test('an inline query stays open if another bot answers it, and a second answer by the queried bot is refused', async () => {
     const tooOld = bad('query is too old and response timeout expired or query ID is invalid');
     // The person waits for the answer only for 7 s.
     const asking = ask(ann, 'open');
@@ -387,14 +389,14 @@ describe('answers are refused', () => {
   });
 });
 
-test('a bot that does not answer gives the person an error after seven seconds', async () => {
+test('a person gets an error if the bot does not answer within seven seconds', async () => {
   const began = performance.now();
   expect((await ask(ann, 'silence')).body).toEqual(bad('BOT_RESPONSE_TIMEOUT'));
   expect(performance.now() - began).toBeGreaterThan(6_500);
   await drop(bot);
 }, 40_000);
 
-test('an inline query is refused outside the chats of the person, and for a bot without inline mode', async () => {
+test('an inline query is refused in a chat to which the person does not belong, and for a bot without inline mode', async () => {
   const eve = await service.newUser('eve');
   expect((await ask(eve, 'x')).body.error_code).toBe(403);
   expect((await ask(ann, 'x', { of: other })).body).toEqual(bad('bot does not answer inline queries'));
@@ -433,22 +435,22 @@ test('only people who may write to a bot can send inline queries to the bot', as
   }
 });
 
-describe('cached answers', () => {
+describe('cached answers to inline queries', () => {
   const wide = { cache_time: 300 };
 
-  test('if another person makes the same query in the same type of chat, that person gets the stored answer', async () => {
+  test('a person who repeats the query of another person in the same type of chat gets the stored answer', async () => {
     const { question } = await asked(ann, 'wide', [article('w')], wide);
     const again = await resultOf(ask(ben, 'wide', { front: 1 }));
     expect(again.inline_query_id.split('-')[0]).toBe(question.id);
     expect((await resultOf(choose(ben, again, 'w'))).text).toBe('text of w');
     await next('chosen_inline_result');
-    // The stored answer is only for queries with the same chat type and offset.
+    // A stored answer is reused only for queries with the same chat type and offset. This query has another chat type.
     const asking = ask(ann, 'wide', { chat: other.id });
     expect((await next('inline_query')).chat_type).toBe('private');
     await asking;
   }, 40_000);
 
-  test('an answer marked as personal is reused only for the person who asked, and only that person may send its results', async () => {
+  test('an answer marked as personal is reused only for the person who asked, and only this person may send its results', async () => {
     const { shown } = await asked(ann, 'personal', [article('p')], { ...wide, is_personal: true });
     expect((await resultOf(ask(ann, 'personal'))).inline_query_id).toBe(shown.inline_query_id);
     const asking = ask(ben, 'personal');
@@ -526,7 +528,7 @@ describe('cached answers', () => {
   }, 120_000);
 });
 
-test('an inline result is sent only if the person may send messages of the same kind', async () => {
+test('an inline result is refused if the chat does not permit inline results or only administrators may write', async () => {
   const members = `/api/chats/${group}/members`;
   const { shown } = await asked(ben, 'rights', [article('r')]);
   const rights = { can_restrict_members: true };
@@ -558,7 +560,7 @@ describe('inline messages', () => {
   const edit = (method: string, params: object, by = bot) => service.bot(by, method, params as never);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 1_050));
 
-  test('the bot can edit its inline message without being in the chat, and other bots in the chat get the edit', async () => {
+  test('a bot can edit its inline message in a chat to which it does not belong, and other bots in the chat get the edit', async () => {
     const { message, chosen } = await sendInline(ben);
     const { inline_message_id } = chosen;
     await drop(other);
@@ -610,7 +612,7 @@ describe('inline messages', () => {
     ).toEqual(bad('wrong file identifier/HTTP URL specified'));
   });
 
-  test('the bot can move and stop an inline live location, whose period begins when the message is sent', async () => {
+  test('the bot can move and stop an inline live location, whose live period starts when a person sends it', async () => {
     const at = { latitude: 1, longitude: 2 };
     const live = { type: 'location', id: '1', title: 'L', ...at, live_period: 60, reply_markup: keyboard };
     const { message, chosen } = await sendInline(ann, other.id, live);
@@ -725,7 +727,7 @@ describe('inline messages', () => {
     expect('via_bot' in (byId.get(copy.message_id) as Any)).toBe(false);
   });
 
-  test('if a bot forwards an inline message, the login buttons of the forward are signed with the token of that bot', async () => {
+  test("if another bot forwards an inline message, that other bot's token signs the login buttons of the forward", async () => {
     const { message } = await sendInline(ann);
     const { message_id } = await resultOf(
       service.bot(other, 'forwardMessage', {
@@ -750,7 +752,7 @@ describe('inline messages', () => {
     expect(hash).toBe(signed(other.token));
   });
 
-  test('an inline message that was evicted from Redis can be read, pressed and edited', async () => {
+  test('an inline message that was evicted from Redis can be read and edited, and its buttons still work', async () => {
     const { message, chosen } = await sendInline(ann);
     await eviction.evict(new Set([`${group}`]));
     const [listed] = await itemsOf(service.app(ann, 'GET', `/api/chats/${group}/messages?limit=1`));
@@ -778,7 +780,7 @@ describe('inline messages', () => {
   });
 });
 
-test('a call repeated under an idempotency key sends one message and notifies the bot once', async () => {
+test('a call that is repeated with its idempotency key sends one message and notifies the bot once', async () => {
   const { shown } = await asked(ann, 'once', [article('o', 'only once', { reply_markup: keyboard })]);
   const send = (front: number) =>
     fetch(`${service.fronts[front]?.url}/api/chats/${group}/inline_result`, {
@@ -804,7 +806,7 @@ test('a person who sends many queries in a burst gets 429 for some of them', asy
   const answers = await Promise.all(Array.from({ length: 100 }, () => ask(eager, 'rate')));
   const seconds = (performance.now() - began) / 1_000;
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
-  // A person may make a burst of 30 queries, and two more per second.
+  // A person may send 30 queries in a burst, and then two queries per second.
   const accepted = answers.filter(({ status }) => status === 200).length;
   expect(accepted).toBeGreaterThanOrEqual(30);
   expect(accepted).toBeLessThanOrEqual(35 + 2 * seconds);

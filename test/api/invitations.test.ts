@@ -7,7 +7,7 @@ import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let ann: TestUser;
-/** The person whom others add. Each test creates a new person without any chats. */
+/** The person whom the tests add to groups. Each test creates a new person without any chats. */
 let vera: TestUser;
 let fred: TestUser;
 
@@ -42,7 +42,7 @@ const refusal = (answer: Answer) => [answer.status, answer.body.description];
 const query = (text: string, values: unknown[] = []) =>
   ask<Answer['body']>(service.databaseUrl, text, values);
 
-test('only the person concerned sees the setting of who may add the person to groups', async () => {
+test('only the person can see their setting that says who may add them to groups', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
   for (const choice of ['shared_chats', 'nobody', 'everyone']) {
     expect((await choose(vera, choice)).add_to_groups).toBe(choice);
@@ -100,7 +100,7 @@ test('an invitation can be accepted or declined only once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('if somebody adds a person who left the group, the person is only invited, and can also join without the invitation', async () => {
+test('a person who left a group can be invited but not added again, and can rejoin without accepting the invitation', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
@@ -137,7 +137,7 @@ test('a person can add fifty strangers to groups per day, and further strangers 
   for (let n = 0; n <= limits.strangers_added_per_day_max; n++)
     people.push(await service.newUser(`added${n}`));
   const made: string[] = [];
-  // Adds people in batches, because more simultaneous settings changes of one person would be refused.
+  // Adds people in batches, because a person may run only a limited number of calls that add members at the same time.
   for (let n = 0; n < people.length; n += limits.settings_calls_waiting_max) {
     const some = people.slice(n, n + limits.settings_calls_waiting_max);
     made.push(...(await Promise.all(some.map((person) => statusOf(add(eve, group, person))))));
@@ -146,7 +146,8 @@ test('a person can add fifty strangers to groups per day, and further strangers 
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.strangers_added_per_day_max);
   const invited = people[made.indexOf('invited')] as TestUser;
   expect((await invitations(invited)).map(({ chat }) => chat.id)).toEqual([group]);
-  // People who share a chat can still be added. After a day, strangers can be added again.
+  // The limit applies only to strangers: people who share a chat with the caller can still be added. The limit ends
+  // after a day.
   const other = await service.newGroup(eve, 'Others');
   expect(await statusOf(add(eve, other, people[made.indexOf('member')] as TestUser))).toBe('member');
   expect(await statusOf(add(eve, other, vera))).toBe('invited');

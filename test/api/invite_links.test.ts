@@ -124,7 +124,7 @@ test('a bot creates, edits and revokes an invite link that people use to join a 
   expect(await links(chat)).toEqual([]);
 });
 
-test("exporting or revoking an administrator's primary invite link creates another primary link", async () => {
+test('exportChatInviteLink and the revocation of the primary invite link both create a new primary link', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   expect(await resultOf(call('getChat'))).not.toHaveProperty('invite_link');
@@ -215,7 +215,7 @@ test('nobody can approve a join request after the person has withdrawn it', asyn
   ]);
 });
 
-test('a bot without a list of update kinds gets updates about join requests', async () => {
+test('a bot that has not set allowed_updates gets updates about join requests', async () => {
   const chat = await service.newGroup(ann, 'Default');
   const fresh = await service.newBot(ann, 'fresh');
   const rights = { can_invite_users: true };
@@ -271,7 +271,7 @@ test('a banned person who opens an invite link gets 403', async () => {
   }
 });
 
-test('refused calls of invite link methods get the error texts that libraries expect', async () => {
+test('invite link methods refuse invalid calls with the error texts that libraries expect', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const refused = async (method: string, params: Params, text: string) =>

@@ -26,7 +26,7 @@ let provider: Server;
 let published: readonly Key[];
 let reads = 0;
 let service: Service;
-/** This front creates a person for each unknown subject. */
+/** A front that creates a person for each unknown subject of the identity provider. */
 let open: RoleProcess;
 let openPort: number;
 let [rsa, elliptic, edwards] = [] as unknown as [Key, Key, Key];
@@ -92,7 +92,7 @@ async function known(subject: string) {
 
 const refused = { ok: false, error_code: 401, description: 'Unauthorized' };
 
-test('a token of the identity provider authenticates the person mapped to its subject', async () => {
+test("a token of the identity provider authenticates the person to whom the token's subject is mapped", async () => {
   const { user, token } = await known('sub|ann');
   for (const key of [rsa, elliptic, edwards])
     for (const aud of [audience, ['other', audience]]) {
@@ -195,7 +195,7 @@ describe('invalid tokens of the identity provider are refused', () => {
   });
 });
 
-test('when a token of the identity provider expires, the event streams of the token end and the cached token is refused', async () => {
+test('when a token of the identity provider expires, the event streams that it opened end and further calls are refused', async () => {
   await known('sub|cay');
   const ending = await sign(claimsOf('sub|cay', { exp: seconds() - limits.jwt_leeway_ms / 1_000 + 3 }));
   const stream = await request(`${service.fronts[0].url}/api/stream`, {
@@ -212,7 +212,7 @@ test('when a token of the identity provider expires, the event streams of the to
   await eventually(() => expect(over).toBe(true));
 });
 
-test('operators map and unmap subjects of the identity provider, with immediate effect on every node', async () => {
+test('operators map and unmap subjects of the identity provider, and each change takes effect on every node immediately', async () => {
   const { user } = await known('sub|eve');
   const other = await service.newUser('fay');
   const [old, jwt] = [await sign(claimsOf('sub|eve')), await sign(claimsOf('sub|new'))];
@@ -265,14 +265,15 @@ test('with JWT_CREATE_USERS, an unknown subject becomes a person exactly once', 
   });
   expect(all.map(({ body }) => body.result.id)).toEqual(Array(4).fill(first.id));
   expect((await resultOf(me(jwt))).id).toBe(first.id);
-  // These people get no username, because the username is already taken or because the token contains no names.
+  // The next two people get no username. The first person's username is already taken, and the second person's token
+  // contains no names.
   const second = await resultOf(onOpen(await sign(claimsOf('sub|hal', { preferred_username: 'gil_of_id' }))));
   expect(second).toMatchObject({ first_name: 'gil_of_id' });
   expect(second.username).toBeUndefined();
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('the subject of a deleted account is unknown, or gets a new account if JWT_CREATE_USERS is set', async () => {
+test('after a person is deleted, their subject at the identity provider gets a new account only if JWT_CREATE_USERS is set', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

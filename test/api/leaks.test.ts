@@ -45,7 +45,7 @@ test('a leaked bot token is blocked until the bot has a new token', async () => 
     403,
     'Forbidden: the token was found in public and is blocked; issue a new one',
   ]);
-  // A second report on another node changes nothing and is not recorded again.
+  // If the same token is reported again, on another node, nothing changes and no second report is stored.
   expect((await world.report(other, [item(bot.token)], 1)).body).toEqual([label(bot.token, true)]);
   const noted = await world.query('select bot_id::int, reported_by, place from leaks where bot_id = $1', [
     bot.id,
@@ -62,7 +62,7 @@ test('a leaked bot token is blocked until the bot has a new token', async () => 
   expect(await statusOf(fresh)).toBe(200);
 });
 
-test('operators see where a leaked token of a person was found', async () => {
+test("operators see the place at which a person's leaked token was found", async () => {
   const { service } = world;
   const person = await service.newUser('person');
   const bot = await service.newBot(owner, 'listed');
@@ -84,8 +84,8 @@ longTest(
   async () => {
     const { service } = world;
     const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-    // The node has cached the token. The node reads the requests on its open connections before the message about the
-    // report.
+    // Puts the token into the node's cache. When the paused node resumes, it reads the waiting requests before the
+    // message about the report. The node then refuses the token only because its lease has expired.
     const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
     expect(new Set(await many())).toEqual(new Set([200]));
     silent?.pause();
@@ -96,7 +96,8 @@ longTest(
     const after = many();
     silent?.resume();
     expect(new Set(await after)).toEqual(new Set([401]));
-    // A lease begins at its last renewal, so the wait may be shorter than a full lease.
+    // The report waits until the lease of the paused node ends. This may take less than a full lease, because the node
+    // renewed its lease some time before the pause.
     expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
     const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 5_000;
     figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
@@ -131,7 +132,7 @@ test('deliveries of a bot with a leaked token are paused until the bot has a new
     const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
     expect(new Set(received)).toEqual(new Set(['one']));
     await eventually('all deliveries', () => received.includes('three'));
-    // An update may be delivered twice.
+    // Removes duplicates, because an update may be delivered twice.
     expect([...new Set(received)]).toEqual(['one', 'two', 'three']);
     expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
     const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
@@ -184,7 +185,7 @@ longTest(
     const { service } = world;
     const bots = await world.manyBots(owner.id, limits.leak_reports_max);
     const used = bots.filter((_, i) => i % 100 === 0);
-    // Both nodes have cached some of the tokens.
+    // Puts every hundredth token into the caches of both nodes.
     for (const bot of used) expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
     const began = performance.now();
     const answer = await world.report(
@@ -197,7 +198,7 @@ longTest(
       new Set(['true_positive']),
     );
     const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
-    // On a busy machine, the answer for some tokens may be 503, but never 200.
+    // On a busy machine, some calls with leaked tokens may get 503, but none may get 200.
     expect(after).toContain(401);
     expect(after).not.toContain(200);
     figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);

@@ -29,7 +29,7 @@ export const signatureOf = ({ key }: Partner, body: string): string =>
 export interface LeaksWorld {
   readonly service: Service;
   show(...partners: Partner[]): void;
-  /** The number of times that the service fetched the keys. */
+  /** The number of times that the service fetched the partners' keys. */
   readonly fetched: () => number;
   post(body: string, keyId: string, signature: string, front?: number): Promise<Answer>;
   report(partner: Partner, items: unknown, front?: number): Promise<Answer>;

@@ -70,7 +70,7 @@ test('an edited message shows a preview of the page of its new link', async () =
   });
 });
 
-test('a message without a link, with an internal address or without a text shows no link preview', async () => {
+test('a message has no link preview if its text has no link or the link leads to an internal address', async () => {
   for (const text of ['no link', 'https://127.0.0.2/', 'https://localhost:1/', 'http://127.0.0.1:80/'])
     expect(await shown(text)).toEqual({});
   const { message_id } = await resultOf(
@@ -82,7 +82,7 @@ test('a message without a link, with an internal address or without a text shows
   expect(asked).not.toContain('/caption');
 });
 
-describe('link_preview_options', () => {
+describe('options of link previews', () => {
   test('a message shows only the link preview options that are on', async () => {
     const options = { is_disabled: false, prefer_small_media: true, show_above_text: true };
     const { message_id, ...sent } = await send(urlOf('options'), { link_preview_options: options });
@@ -150,7 +150,7 @@ test('people who cannot read the message get no preview', async () => {
   });
 });
 
-describe('LINK_PREVIEWS=0', () => {
+describe('with LINK_PREVIEWS=0', () => {
   let plain: Service;
   onSharedService((running) => {
     plain = running;

@@ -1,6 +1,6 @@
 /**
- * Defines the size limits of list responses and how the tests fill each list. Every endpoint and method that returns a
- * list needs a row.
+ * Defines the size limit of each list response and how the tests fill the list. Every endpoint and method that returns
+ * a list needs an entry.
  */
 import pg from 'pg';
 import { expect } from 'vitest';
@@ -30,10 +30,10 @@ export interface World {
     readonly username: string;
     readonly external_id: string;
   }>;
-  /** The messages, of the largest size, newest first. */
+  /** A group, and its messages of the maximum size, newest first. */
   readonly group: number;
   readonly messages: readonly number[];
-  /** The posts, nearly of the largest size, newest first. */
+  /** A channel, and its posts of nearly the maximum size, newest first. */
   readonly channel: number;
   readonly posts: ReadonlyArray<{ readonly id: number; readonly message_id: number }>;
   sql(text: string, values?: readonly unknown[]): Promise<ReadonlyArray<Record<string, never>>>;
@@ -58,7 +58,9 @@ interface AnswerRow {
   readonly items?: number;
   /** True if the list reaches its byte limit before it has `items` items. */
   readonly cut?: true;
-  /** Makes the call that has the largest answer. Absent if `why` states the size limit instead. */
+  /**
+   * Makes the call with the largest possible answer. Absent if the limit is not tested: `why` then gives the reason.
+   */
   readonly answer?: (world: World) => Promise<Answer>;
   readonly listOf?: (result: Item) => readonly unknown[];
   readonly why?: string;
@@ -67,7 +69,7 @@ export type Row = PageRow | AnswerRow;
 
 const kib = 1024;
 const wide = '🐦';
-/** A character of one byte that takes six bytes in JSON. */
+/** A character that takes one byte in UTF-8 and six bytes in JSON. */
 const control = '\u0001';
 const largeText = `x${control.repeat(4_094)}x`;
 const keyboard = {
@@ -129,14 +131,14 @@ function deadUpdate(bot: number, user: number): Buffer {
   );
 }
 
-/** Inserts failed attempts of a bot. Each answer of the receiver has the largest size. */
+/** Inserts failed delivery attempts of a bot, each with a receiver's answer of the maximum size. */
 const failures = `
   insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries)
   select $1, n, n, now(), 502, 'Wrong response from the webhook: 502 Bad Gateway', 5, repeat(E'\\x01', 1024), 1
     from generate_series(1, $2::int) n`;
 
 const letters = 110;
-/** Inserts dead letters, which both the owner and operators list. */
+/** Inserts dead letters for two lists: the list of the owner and the list of the operators. */
 async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   await sql(
     `insert into dead_updates (bot_id, update_id, version, record)
@@ -168,7 +170,7 @@ const nodeText = (n: number) => {
   });
 };
 
-/** The figures of one point of the history. They have every name that processes report. */
+/** One entry of the operators' history, with a value for every figure that processes report. */
 const fullPoint = [
   ...['calls', 'refused', 'slowed', 'failed', ...Array.from({ length: 16 }, (_, i) => `t${i}`)],
   ...['reserved', 'port', 'unresolved', 'connect', 'tls', 'timeout', 'closed', 'malformed', 'busy'].map(
@@ -351,7 +353,7 @@ const direct: Readonly<Record<string, Row>> = {
     },
   },
   'GET /api/chats/{chat_id}/messages': {
-    // The expected keys do not include the group's service messages.
+    // Ignores the group's service messages, because the expected keys in `messages` do not contain them.
     keyOf: ({ message_id, group_chat_created, new_chat_members }) =>
       group_chat_created || new_chat_members ? null : message_id,
     page: async ({ group, messages }) => ({ path: `/api/chats/${group}/messages`, keys: messages }),
@@ -378,7 +380,7 @@ const direct: Readonly<Record<string, Row>> = {
             (await resultOf(w.service.bot(bot, 'sendMessage', { chat_id: group, ...large }))).message_id,
           );
         await untilWritten(w, group, sent);
-        // A search of all chats shows three messages of each.
+        // A search of all chats finds at most three messages per chat.
         keys.push(...sent.map((id) => `${group}_${id}`));
       }
       return { path: '/api/search/messages?query=X', by: person, keys };
@@ -491,7 +493,8 @@ const direct: Readonly<Record<string, Row>> = {
     },
   },
   'GET /api/admin/audit': {
-    // The log grows while the list is read, because the reads of this test are logged too.
+    // Ignores entries that are not from this test. The audit log grows during the test, because it also logs the calls
+    // that read it.
     keyOf: ({ token, target }) => (token === 'list' ? target : null),
     page: async (w) => {
       await w.sql(
@@ -553,7 +556,7 @@ const direct: Readonly<Record<string, Row>> = {
       const redis = openAnywhere(w.service.redis);
       const key = makeKeys(Number(w.service.env.PARTITIONS ?? 64)).figures();
       const current = Math.floor(Date.now() / step);
-      // The service may begin the next point before it answers.
+      // Fills the whole history up to the current entry. The service may begin another entry before it answers.
       const points = numbers(places).map((n) => [(current - places + n) % places, current - places + n]);
       await redis.hset(key, Object.fromEntries(points.map(([place, n]) => [place, `${n} ${fullPoint}`])));
       const answer = await w.service.app(admin(w), 'GET', '/api/admin/history');

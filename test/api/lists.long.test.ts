@@ -58,7 +58,7 @@ test.each(answers)(
       if (!row.cut) expect(row.listOf(result).length).toBe(row.items);
     }
     expect(bytesOf(answer)).toBeLessThanOrEqual(row.bytes);
-    // The bound must not be far above the real size. Otherwise the bound would not limit anything.
+    // The declared limit must not be far higher than the real size. Otherwise the limit would be useless.
     expect(bytesOf(answer)).toBeGreaterThan(row.bytes / 40);
   },
   120_000,

@@ -1,5 +1,6 @@
 /**
- * Tests that every list has a bound. `lists.long.test.ts` fills each list and measures its pages and its largest answer.
+ * Tests that every list has a maximum size. `lists.long.test.ts` fills each list and measures its pages and its largest
+ * answer.
  */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
@@ -29,8 +30,9 @@ test('every endpoint that returns a list divides the list into pages', () => {
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // These lists have a bound of their own: one reference per forwarded message, one message per item of an album, 50
-  // entries of the bot ranking, 10 routes per bot, 20 replays per bot, 30 sessions per person, and 10 suggestions.
+  // These lists are not divided into pages, because other limits apply to them: one reference per forwarded message,
+  // one message per item of an album, 50 entries of the bot ranking, 10 routes per bot, 20 replays per bot, 30 sessions
+  // per person, and 10 suggestions.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',

@@ -57,7 +57,7 @@ const move = (message_id: number, params: object = {}, more: Parameters<typeof c
 const stop = (message_id: number, params: object = {}) =>
   call('stopMessageLiveLocation', { message_id, ...params });
 
-/** Changes the end and the time of the last edit of a live location in Redis, as if time had passed. */
+/** Changes the time at which a live location in Redis ends, as if time had passed. */
 async function end(chat: ChatRef, messageId: number, until: number): Promise<void> {
   const key = makeKeys(64).message(chat, messageId);
   const record = unpackMessage((await redis.getBuffer(key)) as Buffer);
@@ -87,7 +87,7 @@ test.each(['a direct chat', 'a group'])('a live location in %s can be moved and 
   await refuses(move(message_id, { chat_id }), cantEdit);
 });
 
-test('the answer to stopMessageLiveLocation is the message without live fields and with the new keyboard', async () => {
+test('stopMessageLiveLocation returns the message with an ordinary location and the new keyboard', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'Again', callback_data: 'a' }]] };
   const { message_id } = await start({ heading: 5 });
   const stopped = await resultOf(stop(message_id, { reply_markup }));
@@ -95,7 +95,7 @@ test('the answer to stopMessageLiveLocation is the message without live fields a
   expect(stopped.location).toEqual(here);
 });
 
-test('other bots and the event stream get the moved location as an edited message', async () => {
+test('when a live location moves, other bots and open event streams get the edited message', async () => {
   await resultOf(service.bot(other, 'getUpdates', {}));
   const { message_id } = await resultOf(
     service.app(ann, 'POST', `/api/chats/${group}/messages`, { location: here }),
@@ -165,7 +165,7 @@ test('an evicted live location can be moved and stopped', async () => {
   expect((await newest()).location).toEqual({ ...there, live_until: 0 });
 });
 
-test('a live location without an end can be moved even when the message is too old for other edits', async () => {
+test('a live location that never ends can still be moved when its message is too old for other edits', async () => {
   const { message_id, date } = await start({ live_period: forever });
   const old = date - 3 * 86_400;
   const text = await resultOf(call('sendMessage', { text: 'x' }));
@@ -175,7 +175,7 @@ test('a live location without an end can be moved even when the message is too o
   expect((await resultOf(move(message_id))).location).toEqual({ ...there, live_period: forever });
 });
 
-test('an edit can extend a live location by up to a day, but not beyond 90 days from now', async () => {
+test('an edit can extend a live location by up to a day, and the new end must be within 90 days of the edit', async () => {
   const { message_id, date } = await start({ live_period: 60 });
   const until = (await newest()).location.live_until;
   await refuses(move(message_id, { live_period: 86_461 }), wrongPeriod);
@@ -259,7 +259,7 @@ test.each<[string, object, string]>([
   await refuses(call(method, params), text);
 });
 
-test('a text, an ordinary location and a venue cannot be moved or stopped like a live location', async () => {
+test('a text, an ordinary location and a venue are not live, so they cannot be moved or stopped', async () => {
   const text = await resultOf(call('sendMessage', { text: 'x' }));
   const place = await resultOf(call('sendLocation', { ...here, live_period: 0, heading: 5 }));
   expect(place.location).toEqual(here);

@@ -72,7 +72,7 @@ async function contentOf(fileId: string, asker = other): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('every node can send an uploaded picture again by its file_id', async () => {
+test('an uploaded picture can be sent again by its file_id on every node', async () => {
   const message = await upload('sendPhoto', 'photo', picture, 'a.png', [
     field('caption', '<b>x</b>'),
     field('parse_mode', 'HTML'),
@@ -104,7 +104,7 @@ test('every node can send an uploaded picture again by its file_id', async () =>
   expect(seen.photo).toEqual(message.photo);
 });
 
-test('a message has each kind of media in the field for that kind', async () => {
+test('a message has a separate field for each kind of media', async () => {
   const video = await upload('sendVideo', 'video', mp4(320, 240, 7), 'v.mp4', [field('has_spoiler', 'true')]);
   expect(video.video).toMatchObject({
     width: 320,
@@ -185,7 +185,7 @@ test.each([
     ...(attach ? [field('document', attach)] : []),
     field('method', 'sendDocument'),
   ];
-  // The chat_id is sent in the query of the same request.
+  // Sends the same request with `chat_id` in its query instead of its body.
   const { document } = await sentBy('sendDocument', parts, options, `?chat_id=${user.id}`);
   expect(document.file_name).toBe(name);
   expect(document.file_size).toBe(10);
@@ -315,7 +315,7 @@ test('a thumbnail is scaled to 320 pixels', async () => {
   }
 });
 
-test('albums and edits accept a thumbnail by attach://', async () => {
+test('in albums and edits, `attach://` can name an uploaded thumbnail', async () => {
   const described = (name: string) => ({
     type: 'document',
     media: `attach://${name}`,
@@ -343,7 +343,7 @@ test('albums and edits accept a thumbnail by attach://', async () => {
   expect(edited.document.thumbnail).toMatchObject({ width: 20, height: 10 });
 });
 
-test('an unsuitable thumbnail is refused', async () => {
+test('an invalid, too large or missing thumbnail is refused', async () => {
   const before = await storedFiles();
   const document = filePart('document', 'a.txt', 'a');
   const send = (...parts: Part[]) => post(urlOf('sendDocument'), [field('chat_id', user.id), ...parts]);
@@ -364,7 +364,7 @@ test('an unsuitable thumbnail is refused', async () => {
   expect(cover.body.description).toBe('Bad Request: parameter "cover" is not supported');
 });
 
-test('no file of an upload remains after its message is refused', async () => {
+test('if a message is refused, the file store keeps none of its uploaded files', async () => {
   const before = await storedFiles();
   expect(before).toBeGreaterThan(5);
   const stranger = await service.newUser('eve');
@@ -394,7 +394,7 @@ test('a file_id is refused after its file was removed from the file store', asyn
   expect((await fetch(fileUrl(file_path))).status).toBe(404);
 });
 
-test('behaviour §4: show_caption_above_media changes only with a new caption', async () => {
+test('behaviour §4: an edit changes show_caption_above_media only if the edit also sets the caption', async () => {
   const photo = 'https://example.org/above.jpg';
   const given = { chat_id: user.id, photo, caption: 'up', show_caption_above_media: true };
   const sent = await resultOf(service.bot(bot, 'sendPhoto', given));

@@ -49,7 +49,7 @@ test('grammY sets the default menu button and the button of one person', async (
   expect(await page(ben)).not.toHaveProperty('menu_button');
 });
 
-test("the menu button that a person gets has an address with the person's signed identity", async () => {
+test("when a person opens the menu button, the URL contains the person's signed identity", async () => {
   await api.setChatMenuButton({ chat_id: idOf(ann), menu_button: shop });
   const path = `/api/bots/${bot.username}/menu`;
   const opened = await resultOf(service.app(ann as TestUser, 'POST', path, { url }));
@@ -72,7 +72,7 @@ test("the menu button that a person gets has an address with the person's signed
   }
 });
 
-test('a person who may not write to a bot gets no signed identity for its menu button', async () => {
+test("a person who may not write to a bot cannot open the bot's menu button", async () => {
   const owner = await service.newUser('olga');
   const shy = await service.newBot(owner, 'shy');
   const button = { type: 'web_app', text: 'Shop', web_app: { url } };
@@ -201,7 +201,7 @@ test.each([
   expect(await refusal('getUserProfilePhotos', params)).toEqual([400, `Bad Request: ${text}`]);
 });
 
-test('getUserProfilePhotos does not reveal strangers', async () => {
+test('getUserProfilePhotos does not reveal whether a stranger exists', async () => {
   expect(await refusal('getUserProfilePhotos', { user_id: idOf(stranger) })).toEqual([
     400,
     'Bad Request: user not found',

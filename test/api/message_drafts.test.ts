@@ -69,7 +69,7 @@ test('a draft reaches open event streams but is not a message', async () => {
   expect(sent.message_id).toBe(after_message_id + 1);
 });
 
-test('a window that opens later can read the draft', async () => {
+test('a browser window that opens while a draft is shown can read the draft', async () => {
   const { user, bot } = await place('bea');
   expect(await resultOf(shownTo(user, bot))).toEqual({});
   await resultOf(show(bot, user, 'Hello', { can_stop: true }));
@@ -85,7 +85,7 @@ test('a window that opens later can read the draft', async () => {
   expect(await resultOf(shownTo(user, bot))).toMatchObject({ draft: { draft_id: -8, text: 'Good evening' } });
 });
 
-test('a stream shows a draft at most 20 times per second, and always the last text', async () => {
+test('a stream sends the changes of a draft at most 20 times per second, and always sends the last text', async () => {
   const { user, bot } = await place('cem');
   const events = await listen(user);
   const began = performance.now();
@@ -98,7 +98,7 @@ test('a stream shows a draft at most 20 times per second, and always the last te
   expect(texts).toEqual([...texts].sort((a, b) => a - b));
 });
 
-test('when a person stops a draft, the bot gets one update, and later changes are not shown', async () => {
+test("when a person stops a draft, the bot gets one update, and the bot's later changes of the draft are not shown", async () => {
   const { user, bot } = await place('dan');
   const [one, other] = [await listen(user, 0), await listen(user, 1)];
   await resultOf(show(bot, user, 'I think', { can_stop: true }));
@@ -122,7 +122,7 @@ test('when a person stops a draft, the bot gets one update, and later changes ar
   expect(drafts(other).map(({ text }) => text)).toEqual(['I think', 'Another']);
 });
 
-test('a stopped draft stays visible if the bot requests this', async () => {
+test('a stopped draft stays visible if the bot requests keep_on_stop', async () => {
   const { user, bot } = await place('eva');
   const events = await listen(user);
   await resultOf(show(bot, user, 'Half', { can_stop: true, keep_on_stop: true }));
@@ -132,7 +132,7 @@ test('a stopped draft stays visible if the bot requests this', async () => {
   expect(await resultOf(shownTo(user, bot))).toMatchObject({ draft: { stopped: true, text: 'Half' } });
 });
 
-test('a draft that cannot be shown or stopped is refused', async () => {
+test('invalid calls that show or stop a draft are refused', async () => {
   const { user, bot } = await place('fay');
   const stranger = await service.newUser('gil');
   const group = await service.newGroup(user, 'Team', [bot]);
@@ -183,7 +183,7 @@ test('a draft that cannot be shown or stopped is refused', async () => {
   expect((await updatesOf(bot)).filter((each: object) => 'stopped_message_generation' in each)).toEqual([]);
 });
 
-test('drafts do not count against the limit of a chat', async () => {
+test('drafts do not count against the rate limit of a chat', async () => {
   const limited = await createFront(service.env, { RATE_PER_CHAT: '1/60' });
   onTestFinished(async () => void (await limited.stop()));
   await limited.start();

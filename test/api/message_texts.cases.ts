@@ -63,12 +63,12 @@ describe('chats', () => {
     });
   });
 
-  test('sendChatAction accepts the former names of actions', async () => {
+  test('sendChatAction accepts the action names of older Bot API versions', async () => {
     for (const action of ['record_audio', 'upload_audio'])
       expect(await resultOf(call('sendChatAction', { chat_id: user.id, action })())).toBe(true);
   });
 
-  test('getChat returns the fields that typed libraries require', async () => {
+  test('getChat returns the fields that libraries with static types require', async () => {
     expect(await resultOf(call('getChat', { chat_id: user.id }, 1)())).toEqual({
       id: user.id,
       type: 'private',
@@ -89,7 +89,7 @@ describe('chats', () => {
     expect(shown.permissions).toMatchObject({ can_pin_messages: false });
   });
 
-  test('methods refuse calls of a bot in a group from which it was removed', async () => {
+  test('in a group, methods refuse a bot that was removed from the group', async () => {
     const team = await service.newGroup(user, 'Short', [bot]);
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
@@ -196,7 +196,7 @@ describe('texts are checked', () => {
     });
     const full = { inline_keyboard: Array(100).fill([{ text: 'b', callback_data: 'é'.repeat(32) }]) };
     expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
-    // Calendar keyboards have blank buttons between days.
+    // Calendar keyboards of bots have buttons with blank texts between the days.
     const blank = keyboard({ text: ' ', callback_data: 'ignore' });
     expect(await send(blank)).toMatchObject(blank);
   });
@@ -243,7 +243,10 @@ describe('the checks of an edit run in a fixed order', () => {
     await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
   }
 
-  /** Sets the time of the last edit to `ms`, because the dumps of the stores may take longer than a second. */
+  /**
+   * Sets the time of the last edit to `ms`. A second edit is refused only within a second of the last edit, and
+   * comparing the stores may take longer.
+   */
   const editedAt = (message_id: number, ms: number) =>
     moveLastEdit({ keys, connection: { client: seen.redis } }, directChat(bot.id, user.id), message_id, ms);
 
@@ -267,7 +270,7 @@ describe('the checks of an edit run in a fixed order', () => {
     });
   });
 
-  test('edit check 2: editing a message from another sender is refused, even if the text stays the same', async () => {
+  test('edit check 2: an edit by anyone but the sender is refused, even if the text stays the same', async () => {
     const theirs = await resultOf(
       service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }),
     );
@@ -311,8 +314,7 @@ describe('the checks of an edit run in a fixed order', () => {
         "Bad Request: message can't be deleted",
       );
     });
-    // The age of the message is checked before the edit rate, even though the message was edited a moment
-    // ago.
+    // This edit fails two checks: the message is too old, and it was edited a moment ago. The age is checked first.
     const edited = await send();
     await resultOf(edit(edited.message_id)());
     await age(edited.message_id, 48 * 3_600 + 1);

@@ -59,7 +59,7 @@ const everything = {
   can_add_web_page_previews: true,
 };
 
-test('a banned person cannot read, write or return to the group before an unban', async () => {
+test('a banned person cannot read, write or rejoin the group until the ban is lifted', async () => {
   const chat = await newGroup();
   const until_date = soon(3_600);
   expect(await resultOf(call('banChatMember', { chat_id: chat, user_id: ben.id, until_date }))).toBe(true);
@@ -137,7 +137,7 @@ test.each([
   expect(await memberOf(chat, ben)).toMatchObject({ status: 'restricted', ...files });
 });
 
-test('a call with all former permissions lifts a restriction, and a call without permissions denies everything', async () => {
+test('restrictChatMember lifts a restriction if all permissions of older Bot API versions are given, and denies everything if none are given', async () => {
   const chat = await newGroup();
   const at = { chat_id: chat, user_id: ben.id };
   await resultOf(call('restrictChatMember', at));
@@ -200,12 +200,12 @@ test('permissions of the chat apply to members but not to administrators', async
   expect((await app(ben, 'POST', `/api/chats/${chat}/pin`, { message_id: mine.message_id })).status).toBe(
     400,
   );
-  // Without use_independent_chat_permissions, a permission implies simpler permissions.
+  // Without use_independent_chat_permissions, can_send_polls also permits text messages.
   await resultOf(call('setChatPermissions', { chat_id: chat, permissions: { can_send_polls: true } }));
   await resultOf(write(ben, chat));
 });
 
-test('a bot can promote members only to rights that it has itself', async () => {
+test('a bot can give members only rights that the bot has', async () => {
   const chat = await newGroup();
   const at = { chat_id: chat, user_id: ben.id };
   expect((await call('promoteChatMember', { ...at, can_delete_messages: true })).body).toEqual(
@@ -272,7 +272,7 @@ test('nobody can moderate the creator, strangers, themselves, or administrators 
   expect(await memberOf(chat, ben)).toMatchObject({ status: 'administrator', can_be_edited: false });
 });
 
-test('moderation methods refuse bots that lack the right', async () => {
+test('moderation methods refuse bots without the required right', async () => {
   const chat = await newGroup({ can_pin_messages: true });
   const permissions = {};
   const all = [
@@ -347,7 +347,7 @@ test('bots that request chat_member get updates about bans and restrictions with
   ]);
 });
 
-test('a repeated ban withdraws an invitation that was created after the first ban', async () => {
+test('a second ban deletes an invitation that was created after the first ban', async () => {
   const chat = await newGroup();
   const vera = await service.newUser('vera');
   await resultOf(join(vera, chat));
@@ -361,7 +361,7 @@ test('a repeated ban withdraws an invitation that was created after the first ba
   expect(await memberOf(chat, vera)).toMatchObject({ status: 'kicked' });
 });
 
-test('a bot that may not send a kind of media cannot replace other media with this kind', async () => {
+test('a bot cannot replace the media of a message with a kind of media that it may not send', async () => {
   const chat = await newGroup();
   const other = await service.newBot(ann, 'editor');
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${other.id}`, {});

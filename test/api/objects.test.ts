@@ -8,7 +8,10 @@ const at = { latitude: 52.52, longitude: 13.405 };
 const place = { ...at, title: 'Tower', address: 'Square 1', google_place_id: 'g-1' };
 const person = { phone_number: '+49 30 1', first_name: 'Eve', last_name: 'Ng', vcard: 'BEGIN:VCARD' };
 
-/** Each row contains a method, its parameters, the fields of the message, and the kind and title of the preview. */
+/**
+ * Each row contains a method, its parameters, the expected fields of the message, and the kind and title in the preview
+ * of the message.
+ */
 const kinds = [
   ['sendLocation', at, { location: at }, 'location', undefined],
   [

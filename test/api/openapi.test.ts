@@ -117,7 +117,8 @@ describe.each(operations)('%s', (name, given) => {
   test('the OpenAPI document lists each refusal of an operation once, with its exact text and status', () => {
     const own = methods.find((method) => name.endsWith(`/bot{token}/${method.name}`));
     const endpoint = endpoints.find(({ verb, path }) => name === `${verb} ${path}`);
-    // A call that needs no token has no idempotency key.
+    // An endpoint that needs no token does not accept idempotency keys, so the document does not list the refusal about
+    // reused keys.
     const isOpen = endpoint?.caller === 'anyone';
     const changes = own ? changesState(own) : endpoint?.verb !== 'GET' && !isOpen;
     for (const kind of [
@@ -165,7 +166,7 @@ const missingIn = (params: z.ZodType | null) => {
 test.each([...methods])('parameters that $name requires are marked as required', (method) => {
   const { name, params, ofInline } = method;
   const forInline = ofInline && missingIn(ofInline.params);
-  // A call with `inline_message_id` has no chat id.
+  // If a method can also edit inline messages, only the parameters that both kinds of edit need are marked as required.
   const missing = missingIn(params).filter((each) => forInline?.includes(each) ?? true);
   const body = operation(`POST /bot{token}/${name}`).requestBody?.content['application/json']?.schema;
   expect(shown(body).required ?? []).toEqual(expect.arrayContaining(missing));
@@ -182,7 +183,7 @@ test('the OpenAPI document names the kind of token that each operation needs', (
   expect(operation('POST /api/admin/users').security).toEqual([{ operator: [] }]);
 });
 
-test('the OpenAPI document describes the webhook with its headers and its update', () => {
+test('the OpenAPI document describes webhook requests with their headers and the update in their body', () => {
   const { parameters, requestBody } = document.webhooks.update?.post ?? ({} as Operation);
   expect(parameters.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['webhook-id', 'webhook-timestamp', 'webhook-signature', 'X-Service-Signature']),

@@ -22,7 +22,10 @@ let books: Books;
 let owner: TestUser;
 let bot: TestBot;
 let status = 200;
-/** A timeout that is shorter than the time for which a crashed process stays listed. */
+/**
+ * The timeout of checks with `expect.poll`. The timeout is shorter than the time for which a crashed process stays
+ * listed.
+ */
 const patiently = { timeout: 20_000 };
 type Shown = ReturnType<typeof overview.parse>;
 
@@ -75,7 +78,7 @@ test.each([
     });
 });
 
-test('every front lists all processes, with counters that only grow', async () => {
+test('every front lists all processes, with counters that never decrease', async () => {
   await expect
     .poll(async () => (await look()).nodes.map(({ role }) => role), patiently)
     .toEqual(['deliver', 'flush', 'front', 'front']);
@@ -215,7 +218,7 @@ longTest(
     const recorded = async () => sum((await past()).points.map(({ deliveries }) => deliveries));
     await expect.poll(async () => (await recorded()) - (await total()), patiently).toBe(0);
     let history = await past();
-    // A point takes 5 s. On a busy machine, a process may miss a point.
+    // Polls, because the history gets an entry only every 5 s, and on a busy machine a process may miss an entry.
     const newest = async () => {
       history = await past();
       return [history.points.length > 1, history.points.at(-1)];
@@ -234,7 +237,7 @@ longTest(
       status: 400,
       body: { description: 'Bad Request: parameter "after_ms" must be a Unix time in ms' },
     });
-    // Longer ranges need Prometheus.
+    // Without Prometheus, the history covers only the last hour.
     expect(await past('?range=1h')).toMatchObject({ ranges: ['1h'] });
     expect(await admin('GET', 'history?range=6h')).toMatchObject({
       status: 400,
@@ -263,7 +266,8 @@ test('operators replay dead letters without seeing the message texts', async () 
   });
   expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
   expect(await resultOf(replay({}))).toEqual({ queued: 0 });
-  // Ignores a request that was in flight when its update was dropped, because it may still arrive.
+  // Ignores the updates of other tests. They may still arrive, because a request may have been in flight when its
+  // update was dropped.
   const taken = () => books.taken.map(({ updateId }) => updateId).filter((id) => ids.includes(id));
   await expect.poll(taken, patiently).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));

@@ -136,7 +136,7 @@ test('a search shows suspended accounts as suspended, and omits deleted accounts
   expect((await admin(`users/${gone.id}`)).status).toBe(404);
 });
 
-test('the state of a bot has its owner, queues, outcomes and limits, but no secrets', async () => {
+test('operators see the owner, queues, outcomes and limits of a bot, but no secrets', async () => {
   const { certificate } = books;
   const url = `${books.url}?key=url-secret`;
   const hook = { url, certificate, secret_token: 'header-secret', max_connections: 7 };
@@ -188,9 +188,10 @@ test('the state of a bot has its owner, queues, outcomes and limits, but no secr
   expect((await shown()).queues[0].webhook_host).toBeUndefined();
 });
 
-test('rates are computed from the newest delivery attempts if the last hour had too many attempts', async () => {
+test('if a bot had too many delivery attempts in the last hour, the newest attempts determine its rates', async () => {
   const busy = await service.newBot(owner, 'busy');
-  // Inserts 1,200 failures, one for each second, and 30 failures that are older than an hour.
+  // Inserts more failures than the rates take into account: 1,200 failures, one per second, and 30 failures that are
+  // older than an hour.
   await change(
     `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries)
      select $1::bigint, 1300 - n, n, now() - n * interval '1 second', 502, 'bad gateway', n % 100, '', 1

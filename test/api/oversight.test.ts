@@ -62,7 +62,7 @@ async function openPoll(front: number) {
   const poll = service.bot(bot, 'getUpdates', { offset, timeout: 50 }, front);
   const redis = openAnywhere(service.redis);
   const state = makeKeys(Number(service.env.PARTITIONS ?? 64)).queueState(bot.id);
-  // Waits until the state of the queue shows that the poll has begun and has confirmed earlier updates.
+  // Waits until the queue is empty, which shows that the poll has begun and has confirmed all earlier updates.
   await expect.poll(() => redis.hget(state, 'bytes')).toBe('0');
   redis.disconnect();
   return { poll };
@@ -152,7 +152,7 @@ describe('bots are suspended', () => {
   const suspend = (verb: 'POST' | 'DELETE', id = bot.id) =>
     service.app(operator, verb, `/api/admin/bots/${id}/suspension`);
 
-  test('a suspended bot is refused on every node, but its updates are kept', async () => {
+  test('a suspended bot cannot call methods on any node, but its updates are kept', async () => {
     await hook();
     await resultOf(say('one'));
     await expect.poll(() => received).toEqual(['one']);
@@ -202,7 +202,7 @@ longTest(
   'operators suspend bots and people from the command line, by id or username',
   async () => {
     const env = { ...service.env, PATH: process.env.PATH };
-    /** Returns the output of the command, without log lines about a slow Redis. */
+    /** Returns the output of the command. Removes log lines, which the command writes if Redis is slow. */
     const petrel = async (...args: string[]) =>
       (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.replace(/^\{.*\n/gm, '');
     const [suspended, refused] = await Promise.allSettled([

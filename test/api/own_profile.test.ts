@@ -59,7 +59,7 @@ test('a person changes their name, and every front shows the new name', async ()
   for (const front of [0, 1]) expect(await ok(ann, 'GET', '/api/me', undefined, front)).toEqual(single);
 });
 
-test('a name that an operator could not set is refused, and changes nothing', async () => {
+test('a name that a person chooses must meet the same rules as a name that an operator sets, and a refused name changes nothing', async () => {
   const before = await ok(ann, 'GET', '/api/me');
   const long = '🦊'.repeat(limits.person_name_length_max + 1);
   const invalid = [400, 'Bad Request: name is invalid'];
@@ -81,7 +81,7 @@ test('a name that an operator could not set is refused, and changes nothing', as
   expect(longest).toMatchObject({ first_name: most, last_name: most });
 });
 
-test('both people of a chat see the new name and avatar, and their event streams report the change', async () => {
+test('in a chat of two people, both see the new name and avatar, and their event streams report the change', async () => {
   const { id } = await open(ann, ben);
   await say(ann, id, 'Hello');
   const [own, other] = [await listen(ann, 1), await listen(ben, 1)];
@@ -114,7 +114,7 @@ test('both people of a chat see the new name and avatar, and their event streams
   expect(told(stranger)).toEqual([]);
 });
 
-test('a group shows the present names and avatars of authors who are still in it', async () => {
+test('a group shows the current names and avatars of authors who are still members', async () => {
   const leaver = await service.newUser('leaver');
   const group = await service.newGroup(ben, 'Yard', [ann, leaver]);
   for (const who of [ann, leaver, ben]) await say(who, group, 'Hello');
@@ -168,7 +168,7 @@ test('bots see the new name and the avatar of a person with whom they share a ch
   expect(await resultOf(service.bot(bot, 'getChat', { chat_id: ann.id }))).not.toHaveProperty('photo');
 });
 
-test('an avatar has the rules of the avatar of a bot, and a refused picture changes nothing', async () => {
+test('the avatar of a person must satisfy the rules for avatars of bots, and a refused picture changes nothing', async () => {
   const missing = [404, 'Not Found: picture not found'];
   expect(await refusal(service.app(ann, 'DELETE', '/api/me/avatar'))).toEqual(missing);
   const { result: avatar } = await put(ann, png(64, 64));
@@ -223,7 +223,7 @@ test('the files of the avatar are removed with the account', async () => {
 const exported = (who: TestUser) =>
   fetch(`${service.fronts[0].url}/api/me/export`, { headers: { authorization: `Bearer ${who.token}` } });
 
-test('changes of the name and the avatar of one person are limited together', async () => {
+test("changes of a person's name and avatar count against the same limit", async () => {
   await put(ann, png(64, 64));
   for (let n = 1; n < limits.profile_changes_max; n++)
     await ok(ann, 'PATCH', '/api/me', { first_name: `Ann ${n}` }, n % 2);

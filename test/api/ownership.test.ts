@@ -70,8 +70,8 @@ describe('bots are transferred', () => {
           ...[verb, pattern, 'Forbidden: not the owner of the bot', 403],
         ]);
       }
-      // The same call for an unknown bot gets 404. The call above was therefore refused because of the caller and not
-      // because of the parameters.
+      // The same call for an unknown bot gets 404. This proves that the call for the transferred bot was refused
+      // because of the caller and not because of the parameters.
       const unknown = await call(999_999_999, 0);
       expect([verb, pattern, unknown.status]).toEqual([verb, pattern, 404]);
     }
@@ -114,7 +114,7 @@ describe('bots are transferred', () => {
     const now = await resultOf(service.app(heir, 'GET', path('/webhook/secret')));
     expect(now.secret).not.toBe(secret.secret);
     expect(now.previous_valid_until).toBeGreaterThan(Date.now() / 1_000);
-    // The policy "owner" applies to the new owner, on every node.
+    // With the write access policy `owner`, every node now lets the new owner write and refuses the former owner.
     const says = (by: TestUser, front: number) =>
       service.app(by, 'POST', `/api/chats/${bot.id}/messages`, { text: 'hi' }, front);
     for (const front of [0, 1]) {
@@ -202,7 +202,7 @@ test("a transfer accepts the recipient's username with a leading @ and in any ca
   expect(await listed(heir)).toContain(bot.id);
 });
 
-test('a former owner who repeats a transfer under its idempotency key still gets the first answer', async () => {
+test('a former owner who repeats a transfer with its idempotency key gets the first answer again', async () => {
   const send = async (front: number, username: string) => {
     const { statusCode, body } = await request(`${service.fronts[front]?.url}${path('/transfer')}`, {
       method: 'POST',
@@ -222,7 +222,7 @@ test('a former owner who repeats a transfer under its idempotency key still gets
   expect(await events(heir)).toEqual(['token_shown', 'transferred']);
 });
 
-test('the pages of the audit log together show every event once, with its actor', async () => {
+test('reading the audit log page by page returns each event once, with its actor', async () => {
   await resultOf(service.app(owner, 'GET', path('/token')));
   await resultOf(service.bot(bot, 'setMyName', { name: 'By the bot' }));
   await resultOf(service.app(owner, 'PATCH', path(), { short_description: { ru: 'x' } }));

@@ -50,7 +50,7 @@ test('a list of members shows each member once, ordered by id, for every page si
   }
 });
 
-test('a call that changes administrator rights but gives no status is refused and changes nothing', async () => {
+test('a call that gives a member administrator rights but no status is refused and changes nothing', async () => {
   const path = `/api/chats/${group}/members/${bot.id}`;
   const rights = { can_pin_messages: true };
   await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));

@@ -52,7 +52,7 @@ describe('parameters are read from queries and forms', () => {
     expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
   });
 
-  test('decoding a text returns the text that URLSearchParams had encoded', () => {
+  test('parsing a form returns the text that URLSearchParams has encoded', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'));
     fc.assert(
       fc.property(text, (value) => {
@@ -63,7 +63,7 @@ describe('parameters are read from queries and forms', () => {
   });
 });
 
-describe('JSON', () => {
+describe('JSON bodies', () => {
   test('JSON values are returned unchanged', () => {
     const body = { a: 1, b: [true, null, { c: 'д😀' }], ключ: 'x' };
     expect(plain(parse('Application/JSON; charset=utf-8', JSON.stringify(body)))).toEqual(body);
@@ -131,7 +131,7 @@ describe('the number of parameters and values in a call is limited', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('commas and brackets inside JSON strings do not separate values, even after an escape', () => {
+  test('commas and brackets inside JSON strings do not count as separators, even after escaped quotes and backslashes', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
@@ -144,7 +144,7 @@ describe('the number of parameters and values in a call is limited', () => {
   });
 });
 
-test('a multipart body may contain only a limited number of texts that look like the boundary', () => {
+test('a multipart body is refused if too many of its lines begin like the boundary', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
@@ -162,7 +162,7 @@ test.each(['', 'text/plain', 'application/octet-stream'])(
   },
 );
 
-describe('multipart', () => {
+describe('multipart bodies', () => {
   const type = 'multipart/form-data; boundary=b1';
   const part = (head: string, content: string) => `--b1\r\n${head}\r\n\r\n${content}\r\n`;
   const files = (params: ParsedParams) =>
@@ -211,7 +211,7 @@ describe('multipart', () => {
     });
   });
 
-  test('a file in a multipart body may have no file name, or only an encoded file name', () => {
+  test('a file in a multipart body may have no file name, or a percent-encoded file name in `filename*`', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',

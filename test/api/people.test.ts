@@ -66,7 +66,7 @@ test('a chat is listed only after its first message', async () => {
   expect(await listed(ann)).toMatchObject([{ id, first_name: 'ben', last_message: { text: 'Hello Ben' } }]);
 });
 
-test('people reply, edit, delete, pin, search and read in their chat', async () => {
+test('in a chat of two, people can reply, edit, delete, pin, search and read messages', async () => {
   const { id } = await open(ann, ben);
   const path = `/api/chats/${id}`;
   const first = await say(ann, id, 'Shall we meet?');
@@ -97,7 +97,7 @@ test('people reply, edit, delete, pin, search and read in their chat', async () 
   expect(texts).not.toContain('Shall we meet?');
 });
 
-test('nobody else reads or changes a chat of two people', async () => {
+test('a third person and a bot can neither read nor change a chat of two people', async () => {
   const eve = await service.newUser('eve');
   const bot = await service.newBot(ann, 'spy');
   const { id } = await open(ann, ben);
@@ -128,7 +128,7 @@ test('nobody else reads or changes a chat of two people', async () => {
   }
 });
 
-test('a chat of two people keeps its two members', async () => {
+test('nobody can leave a chat of two people, and nobody can be added to the chat or removed from it', async () => {
   const bot = await service.newBot(ann, 'guest');
   const eve = await service.newUser('eve');
   const { id } = await open(ann, ben);
@@ -152,7 +152,7 @@ test('a chat of two people keeps its two members', async () => {
   ]);
 });
 
-test('after one person blocks another, neither can write in their chat until the block ends', async () => {
+test('after one person blocks another, neither can write in their chat until the block is removed', async () => {
   const { id } = await open(ann, ben);
   const { message_id } = await say(ann, id, 'Hello');
   await ok(ben, 'POST', `/api/people/${ann.username}/block`, {}, 1);
@@ -180,7 +180,7 @@ test('after one person blocks another, neither can write in their chat until the
   await say(ann, id, 'Again');
 });
 
-test('a block by both people ends when both have unblocked', async () => {
+test('if two people block each other, they can write to each other again only after both have unblocked', async () => {
   const { id } = await open(ann, ben);
   await ok(ann, 'POST', `/api/people/${ben.username}/block`);
   await ok(ben, 'POST', `/api/people/${ann.username}/block`);
@@ -190,7 +190,7 @@ test('a block by both people ends when both have unblocked', async () => {
   await say(ann, id, 'Peace');
 });
 
-test('a block prevents a chat from being opened', async () => {
+test('after one person blocks another, neither can open a chat with the other', async () => {
   await ok(ben, 'POST', `/api/people/${ann.username}/block`);
   expect(await refusal(app(ann, 'POST', `/api/people/${ben.username}/chat`))).toEqual(closed);
   expect(await refusal(app(ben, 'POST', `/api/people/${ann.username}/chat`))).toEqual([
@@ -223,7 +223,7 @@ test('a blocked person cannot add the blocker to groups or channels, but the blo
     expect(await itemsOf(app(ann, 'GET', members))).toMatchObject([{ user: { id: ann.id } }]);
     expect(await itemsOf(app(ben, 'GET', '/api/me/invitations'))).toEqual([]);
     await ok(ben, 'POST', `/api/chats/${id}/join`);
-    // A member who is in the group can be promoted.
+    // A block does not stop a member of the group from becoming an administrator.
     await ok(ann, 'PUT', `${members}/${ben.id}`, { status: 'administrator', rights: {} });
   }
   // A person can still add a person whom they have blocked.
@@ -234,14 +234,14 @@ test('a blocked person cannot add the blocker to groups or channels, but the blo
   expect((await ok(ann, 'PUT', `/api/chats/${later}/members/${ben.id}`, {})).status).toBe('member');
 });
 
-test('a blocked person learns nothing about the ids of strangers by trying to add strangers', async () => {
+test('a blocked person who adds the blocker by id gets the same answer as for an unknown id', async () => {
   await query('update users set username = null where id = $1', [ben.id]);
   await query('insert into person_blocks (user_id, blocked_id) values ($1, $2)', [ben.id, ann.id]);
   const { id } = await ok(ann, 'POST', '/api/chats', { type: 'group', title: 'Own' });
   expect(await refusal(app(ann, 'PUT', `/api/chats/${id}/members/${ben.id}`, {}))).toEqual(noPerson);
 });
 
-test('no message enters a chat after a block, even if the chat is opened at the same moment', async () => {
+test('no message can be sent after a block, even if the chat is opened at the same moment as the block', async () => {
   for (let round = 0; round < 5; round++) {
     const other = await service.newUser('other');
     const [opened] = await Promise.all([
@@ -278,7 +278,7 @@ test('a person chooses who may start a chat with them', async () => {
   ]);
 });
 
-test('an id finds only people with whom the caller shares a chat', async () => {
+test('a person can be found by id only if they share a chat with the caller', async () => {
   for (const id of [ben.id, 999_999_999, ann.id])
     for (const [verb, end] of [
       ['GET', ''],
@@ -294,14 +294,17 @@ test('an id finds only people with whom the caller shares a chat', async () => {
   expect((await ok(ann, 'POST', `/api/people/${ben.id}/chat`)).user_id).toBe(ben.id);
 });
 
-test('a chat of two people does not count as a shared chat when one of the people adds the other to a group', async () => {
+test('if one person adds another to a group, their chat of two people does not count as a shared chat', async () => {
   await ok(ben, 'PATCH', '/api/me', { add_to_groups: 'shared_chats' });
   await open(ann, ben);
   const group = await service.newGroup(ann, 'Unwanted');
   expect((await ok(ann, 'PUT', `/api/chats/${group}/members/${ben.id}`, {})).status).toBe('invited');
 });
 
-/** Stores chats that `opener` opened with new people, or that new people opened with `peer`. */
+/**
+ * Stores chats between new people and one existing person. If the existing person opened the chats, their id is
+ * `opener`. If the new people opened the chats, the id of the existing person is `peer`.
+ */
 async function storeChats(count: number, { opener = 0, peer = 0, stranger = true }) {
   await query(
     `with people as (insert into users (id, first_name) select nextval('ids'), 'x' from generate_series(1, $1::int) returning id),
@@ -323,7 +326,7 @@ test('a person can open a limited number of chats with strangers per day', async
   await open(ann, ben);
 });
 
-test('strangers together can open a limited number of chats with one person per day', async () => {
+test('there is a daily limit on the chats that all strangers together can open with one person', async () => {
   await storeChats(limits.stranger_chats_received_per_day_max, { peer: ben.id });
   expect((await app(ann, 'POST', `/api/people/${ben.username}/chat`)).status).toBe(429);
   await query("update person_chats set created_at = now() - interval '25 hours' where peer_id = $1", [
@@ -375,7 +378,7 @@ test('an export contains all messages of a chat of two people, and the ids of bl
   expect(lines.find(({ kind }) => kind === 'blocked_person')).toMatchObject({ user_id: ben.id });
 });
 
-test('when one of two people deletes the account, their chat is closed and keeps only the messages of the other person', async () => {
+test('when one of two people deletes their account, the chat is closed and keeps only the messages of the other person', async () => {
   const { id } = await open(ann, ben);
   await say(ann, id, 'From Ann');
   await say(ben, id, 'From Ben');

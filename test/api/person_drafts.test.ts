@@ -30,7 +30,7 @@ afterAll(() => {
 });
 
 const path = (chat: number) => `/api/me/drafts/${chat}`;
-/** Repeats the call while the person changes drafts too often. */
+/** Stores a draft. If the person changes drafts too often and the call gets 429, repeats the call. */
 async function put(text: string, chat = group, front = 0): Promise<number> {
   for (;;) {
     const answer = await service.app(ann, 'PUT', path(chat), { text }, front);
@@ -59,7 +59,7 @@ async function listen(who: TestUser, front: number): Promise<EventSource> {
 const seen = (source: EventSource) =>
   source.events.flatMap(({ event, data }) => (event === 'chat_draft' ? [data] : []));
 
-test('every event stream of a person gets the changes of a draft in order, and no other stream does', async () => {
+test('every event stream of a person reports the changes of a draft in order, and streams of other people do not report them', async () => {
   const [first, second, other] = [await listen(ann, 0), await listen(ann, 1), await listen(ben, 1)];
   const texts = ['H', ' He\nllo "x" ', 'Привет 👋', ''];
   const expected: Draft[] = [];
@@ -76,7 +76,7 @@ test('every event stream of a person gets the changes of a draft in order, and n
   expect(await list(ben)).toEqual([]);
 });
 
-test('after any changes, the last text of each chat is listed', async () => {
+test('after random changes of drafts, the list contains the last text of each chat', async () => {
   const bot = await service.newBot(ann, 'drafted');
   await service.openChat(ann, bot);
   const chats = [group, bot.id, await service.newGroup(ann, 'More')];
@@ -102,7 +102,7 @@ test('after any changes, the last text of each chat is listed', async () => {
   );
 });
 
-test('a page of drafts has at most 64 KiB, and the next page continues', async () => {
+test('a page of drafts has at most 64 KiB, and the remaining drafts are on the next pages', async () => {
   const groups = [group, await service.newGroup(ann, 'Second'), await service.newGroup(ann, 'Third')];
   for (const id of groups) await put('\u0001'.repeat(limits.text_length_max), id);
   const pages: number[][] = [];
@@ -116,7 +116,7 @@ test('a page of drafts has at most 64 KiB, and the next page continues', async (
   expect(pages.flat()).toEqual([...groups].sort((a, b) => a - b));
 });
 
-test('a refused draft changes nothing', async () => {
+test('an invalid draft is refused, and the stored drafts stay the same', async () => {
   await put('Hello');
   const before = await list();
   const long = 'Bad Request: parameter "text" must be a text of up to 4096 characters';
@@ -169,7 +169,7 @@ test('the draft of a bot and the draft of the person do not affect each other', 
   expect((await list()).map(({ text }) => text)).toEqual(['']);
 });
 
-test('leaving a chat and removal from it remove the draft', async () => {
+test('when a person leaves a chat or is removed from a chat, the draft for this chat is removed', async () => {
   const other = await service.newGroup(ben, 'Other', [ann]);
   for (const chat of [group, other]) await put('Hello', chat);
   await resultOf(service.app(ann, 'POST', `/api/chats/${group}/leave`));

@@ -53,7 +53,7 @@ test('a bot receives the entities of a message that a person sends or edits', as
   expect(await updates()).toMatchObject([formatted, edited]);
 });
 
-test('an edit without entities removes them, and plain text keeps its computed entities', async () => {
+test('an edit without entities removes the entities of the old text, but hashtags are still found', async () => {
   const { message_id } = await resultOf(send({ text: 'see #a', entities: [bold] }));
   const edited = await resultOf(edit(message_id, { text: 'see #a' }));
   expect(edited.entities).toEqual([{ type: 'hashtag', offset: 4, length: 2 }]);
@@ -65,7 +65,7 @@ test('entities are ignored if a parse mode is given, and an empty list counts as
   expect((await resultOf(send({ text: 'ab', entities: [] }))).entities).toBeUndefined();
 });
 
-test('caption_entities format a caption, and entities format a text that is sent with a file', async () => {
+test('a caption sent as `caption` is formatted by caption_entities, and a caption sent as `text` by entities', async () => {
   const upload = async (fields: Record<string, string>) => {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.set(name, value);

@@ -174,7 +174,7 @@ test('a bot receives a location and a contact from a person', async () => {
   expect(await newest(bot.id)).toMatchObject({ contact });
 });
 
-test('an upload repeated under an idempotency key is sent once', async () => {
+test('an upload that is repeated with its idempotency key creates one message', async () => {
   const before = [await storedFiles(), (await newest(bot.id)).message_id];
   const once = await send({ document: samples.document }, {}, { key: 'k1' });
   const again = await send({ document: samples.document }, {}, { key: 'k1', front: 1 });

@@ -145,7 +145,7 @@ test.each(kinds)(
   },
 );
 
-test('behaviour §11: a refused picture changes nothing, whatever its content type is', async () => {
+test('behaviour §11: a refused picture changes nothing, regardless of its content type', async () => {
   const path = pathOf('start_picture');
   await put(owner, path, start);
   const before = (await service.app(owner, 'GET', path)).body;
@@ -181,7 +181,7 @@ test('a picture endpoint accepts a body of 10 MiB, and any other endpoint refuse
   expect((await put(owner, elsewhere, padded(limits.body_bytes_max + 1))).body).toEqual(tooLarge);
 });
 
-test('behaviour §1: a repeated call under an idempotency key sets a picture once', async () => {
+test('behaviour §1: a call that is repeated with its idempotency key sets a picture once', async () => {
   const path = pathOf('avatar');
   const key = { 'idempotency-key': 'one picture' };
   const first = await put(owner, path, png(64, 64), key);
@@ -193,7 +193,7 @@ test('behaviour §1: a repeated call under an idempotency key sets a picture onc
   expect(other.body.description).toBe('Bad Request: idempotency key was used with other parameters');
 });
 
-test('the table unused_files names no file that is still in use', async () => {
+test('no file in the table unused_files is still in use', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {

@@ -40,7 +40,7 @@ interface ReceivedPin {
   readonly pinned_message: { readonly message_id: number };
 }
 
-/** Waits for `count` pins. Then returns all pins that arrive within a second of each other. */
+/** Polls until `count` pins have arrived, and then until no update arrives for a second. Returns all pins. */
 async function pinsHeard(from: TestBot, count: number): Promise<ReceivedPin[]> {
   const received: ReceivedPin[] = [];
   for (let offset = 0; ; ) {
@@ -53,7 +53,7 @@ async function pinsHeard(from: TestBot, count: number): Promise<ReceivedPin[]> {
 }
 const drop = (from: TestBot) => resultOf(call('deleteWebhook', { drop_pending_updates: true }, 0, from));
 
-describe('a direct chat', () => {
+describe('pins in a direct chat', () => {
   test('interface §3, §4.3.4: a new pin in a direct chat replaces the old pin and adds a service message', async () => {
     const [a, b] = [await send(user.id, 'a'), await send(user.id, 'b')];
     await drop(bot);
@@ -103,7 +103,7 @@ describe('a direct chat', () => {
     expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
   });
 
-  test('behaviour §5: a repeated pin changes nothing, and neither does a repeated unpin of all messages', async () => {
+  test('behaviour §5: a repeated call that pins a message, or that unpins all messages, changes nothing', async () => {
     const a = await send(user.id, 'again');
     await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
     await drop(bot);
@@ -136,7 +136,7 @@ describe('a direct chat', () => {
   });
 });
 
-describe('a group', () => {
+describe('pins in a group', () => {
   const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
 
   test('interface §5.11: a bot needs can_pin_messages to pin in a group', async () => {

@@ -27,7 +27,7 @@ onSharedService(async (running) => {
   group = await service.newGroup(ann, 'Club', [ben, bot, other]);
   for (const each of [bot, other]) await service.openChat(ann, each);
   api = new Api(bot.token, { apiRoot: service.fronts[0]?.url as string });
-  // Drops the updates about the setup.
+  // Drops the updates that were caused by the setup of this file.
   for (const each of [bot, other]) await resultOf(service.bot(each, 'getUpdates', { offset: -1 }));
 });
 afterAll(async () => {
@@ -143,7 +143,7 @@ test('a person votes once in a quiz and then sees the answer', async () => {
   expect((await vote(ann, regular, [])).body).toEqual(bad("vote can't be changed"));
 });
 
-test('a bot gets each vote in a poll that is not anonymous, and the new counts of every poll', async () => {
+test('a bot gets the new counts of each of its polls, and also each vote if the poll is not anonymous', async () => {
   const message = await send({ is_anonymous: false });
   const { id } = message.poll;
   await resultOf(vote(ben, message, [1]));
@@ -183,7 +183,7 @@ test('several votes within one second cause one update, which has the latest cou
   expect(later.filter(({ poll: each }: Any) => each?.id === message.poll.id)).toEqual([]);
 });
 
-test('stopPoll closes a poll once, replaces the keyboard and shows the answer to everybody', async () => {
+test('stopPoll closes a quiz once, replaces its keyboard and shows everybody the correct answer', async () => {
   const keyboard = (text: string) => ({ inline_keyboard: [[{ text, callback_data: 'x' }]] });
   const message = await send({ type: 'quiz', correct_option_id: 0, reply_markup: keyboard('old') });
   const place = { message_id: message.message_id };
@@ -208,7 +208,7 @@ test('stopPoll closes a poll once, replaces the keyboard and shows the answer to
   expect(plain).not.toHaveProperty('edit_date');
 });
 
-test('stopPoll refuses other messages, forwards, and polls of other bots', async () => {
+test('stopPoll refuses messages without a poll, forwarded polls, and polls of other bots', async () => {
   const text = await resultOf(call('sendMessage', { text: 'x' }));
   const stop = async (message_id: number, by = bot) => (await call('stopPoll', { message_id }, by)).body;
   expect(await stop(text.message_id)).toEqual(bad('message is not a poll'));
@@ -224,7 +224,7 @@ test('stopPoll refuses other messages, forwards, and polls of other bots', async
 test('a poll closes at its close date, and its bot gets one update', async () => {
   const message = await send({ open_period: 5 });
   expect(message.poll.open_period).toBe(5);
-  // The poll may have been created in the second before its message.
+  // The poll is created before its message, so the date of the message may be a second later.
   expect([message.date + 4, message.date + 5]).toContain(message.poll.close_date);
   await resultOf(vote(ann, message, [0]));
   const { poll } = await nextUpdate(({ poll: each }) => each?.id === message.poll.id && each.is_closed);
@@ -253,7 +253,7 @@ test('a forward shows the original poll, even after the original message was del
   expect([counts(voted), voted.total_voter_count]).toEqual([[0, 2], 2]);
 });
 
-test('a copied poll is a new poll of the copying bot, and a bot can copy a quiz only if the bot knows the answer', async () => {
+test('a copied poll is a new poll of the copying bot, and a quiz can be copied only by a bot that knows the answer', async () => {
   const message = await send({ allows_multiple_answers: true, is_anonymous: false });
   await resultOf(vote(ann, message, [0]));
   const source = { from_chat_id: group, message_id: message.message_id };
@@ -393,7 +393,7 @@ test.each([
   expect((await call('sendPoll', { question: 'Q', options: ['a', 'b'], ...params })).body).toEqual(bad(text));
 });
 
-test('a repeated call with an idempotency key sends one poll', async () => {
+test('a call that is repeated with its idempotency key sends one poll', async () => {
   const once = async (front: number) => {
     const answer = await fetch(`${service.fronts[front]?.url}/bot${bot.token}/sendPoll`, {
       method: 'POST',
@@ -446,7 +446,7 @@ test('a deleted person’s votes are removed, even from a closed quiz', async ()
   expect(await see(ann, message, shared)).toMatchObject({ total_voter_count: 1, is_closed: true });
 });
 
-test('a poll is deleted if its message is refused', async () => {
+test('if the message of a poll is refused, the poll is deleted', async () => {
   const question = `Q ${Math.random()}`;
   const chat_id = await service.newGroup(ann, 'Without bot', [ben]);
   const { body } = await service.bot(bot, 'sendPoll', { chat_id, question, options: ['a'] });
@@ -458,7 +458,8 @@ test('a poll is deleted if its message is refused', async () => {
     const having = async (text: string) =>
       (await client.query('select from polls where position($1::bytea in record) > 0', [Buffer.from(text)]))
         .rowCount;
-    // The two rows are written in the order of the journal, unless the chats are in different partitions.
+    // Within a partition, Postgres rows are written in the order of the journal. The last poll and the refused poll may
+    // be in different partitions, so also waits until the row of the refused poll is removed.
     await expect.poll(() => having('last')).toBe(1);
     await expect.poll(() => having(question)).toBe(0);
   } finally {

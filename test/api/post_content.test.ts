@@ -54,7 +54,7 @@ test('a post shows media with a caption from the media object or from a paramete
   expect(bare).not.toHaveProperty('caption');
 });
 
-test('a post states that its media is covered, and that its caption is above the media', async () => {
+test('a post shows whether its media is behind a spoiler and whether its caption is above the media', async () => {
   const body = { chat_id, photo: url, caption: 'hi', has_spoiler: true, show_caption_above_media: true };
   const { message_id } = await resultOf(service.bot(bot, 'sendPhoto', body));
   const { items } = await resultOf(service.app(owner, 'GET', `/api/chats/${chat_id}/posts`));
@@ -98,7 +98,7 @@ test('editPost keeps the fields that the call does not change', async () => {
   expect(fifth).toMatchObject({ caption: 'three', media: fourth.media, reply_markup });
 });
 
-test('createPost and editPost refuse invalid texts, invalid media, and edits that do not fit the post', async () => {
+test('createPost and editPost refuse invalid texts, invalid media, and edits that do not match the content of the post', async () => {
   const bad = (what: string) => [400, `Bad Request: ${what}`];
   expect(await refused(create({}))).toEqual(bad('message text is empty'));
   expect(await refused(create({ caption: 'of nothing' }))).toEqual(bad('message text is empty'));

@@ -61,7 +61,7 @@ async function evictAll(): Promise<void> {
   for (const key of await redis.keys('*')) {
     if (/:(post|acted|chat|msg|member|user):/.test(key)) cold.push(key);
   }
-  // A key without a time to live would never be evicted.
+  // Redis never evicts a key without a time to live, so each of these keys must have one.
   for (const key of cold) expect([key, await redis.pttl(key)]).not.toEqual([key, -1]);
   await Promise.all(cold.map((key) => redis.del(key)));
 }
@@ -103,7 +103,7 @@ describe.each([
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann, ben)]);
   });
 
-  test('reactions of one user on a post are ordered by count, then by first use', async () => {
+  test('the different reactions on a post are ordered by count, then by first use', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     const { body } = await react(ben, '👍');
@@ -165,7 +165,7 @@ describe.each([
     expect(unliked.body).toEqual({ ok: true, reactions: [], my_reactions: [] });
   });
 
-  test('a post edited by its bot keeps its reactions', async () => {
+  test('a post keeps its reactions when its bot edits it', async () => {
     await react(ann, '🔥');
     await between();
     const edited = await resultOf(
@@ -286,7 +286,7 @@ test('invalid emoji, reactions by bots and more than 20 reactions per person are
 
 test('an event stream opened for a post reports its reactions at most four times a second', async () => {
   const post = await newPost();
-  // The reactions are made on the other front.
+  // Opens the stream on the second front, because the reactions are made on the first front.
   const url = service.fronts[1]?.url ?? '';
   const refused = await fetch(`${url}/api/stream?post=1001`, {
     headers: { authorization: `Bearer ${ann.token}` },

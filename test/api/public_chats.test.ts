@@ -32,7 +32,7 @@ test.each([
   expect([status, body.description]).toEqual([404, 'Not Found: chat not found']);
 });
 
-test('a direct chat is not a public chat', async () => {
+test('the endpoint for public chats does not show direct chats', async () => {
   const bot = await service.newBot(ann, 'about');
   await service.openChat(ann, bot);
   expect((await about(ann, bot.id)).status).toBe(404);

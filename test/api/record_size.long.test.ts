@@ -15,7 +15,7 @@ let bot: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  // Uses a single server, because one test reads the append-only file with all keys.
+  // Uses one Redis server and no cluster, because one test reads the server's append-only file.
   service = await startService({ combined: true, redis: await freshRedis(), extraEnv: { PARTITIONS: '1' } });
   redis = new Redis(service.redis.url);
   owner = await service.newUser('olga');
@@ -64,7 +64,7 @@ test.each([
   expect(await recordBytes(message_id + 1)).toBe(0);
 });
 
-test('the record of the largest message is below the size limit, even after an edit', async () => {
+test('the stored record of the largest message is below the size limit, even after an edit', async () => {
   const { message_id } = await resultOf(call('sendMessage', { text: 'x', reply_markup: buttons(60) }));
   const { text: sent } = await resultOf(call('editMessageText', { message_id, ...largest }));
   expect(sent).toBe(largest.text);
@@ -73,7 +73,7 @@ test('the record of the largest message is below the size limit, even after an e
   expect(bytes).toBeLessThanOrEqual(limits.record_bytes_max);
 });
 
-test('the size of all copies that one call creates is limited', async () => {
+test('the total size of the copies that one call creates is limited', async () => {
   const { message_id } = await resultOf(call('sendMessage', largest));
   const bytes = await recordBytes(message_id);
   const fitting = Math.floor(limits.messages_batch_bytes_max / bytes);
@@ -90,6 +90,6 @@ test('the size of all copies that one call creates is limited', async () => {
     body: { description: 'Bad Request: too many message identifiers specified' },
   });
   expect(await resultOf(copy(fitting))).toHaveLength(fitting);
-  // The bytes are written to the state, the journal and the outbox of the group.
+  // Redis stores the copies in three places: the state, the journal and the outbox of the group.
   expect(size() - before).toBeLessThan(4 * limits.messages_batch_bytes_max);
 });

@@ -1,4 +1,4 @@
-/** Tests that all methods with the same parameter document the same refusals for it. */
+/** Tests that methods of the same kind document the same refusals. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';
@@ -11,14 +11,17 @@ const sends = ({ name }: Method) =>
   /^(send|forward|copy)/.test(name) && !['sendChatAction', 'sendMessageDraft'].includes(name);
 const edits = ({ name }: Method) => name.startsWith('editMessage');
 
-/** The chat of a menu button is optional, and is the id of a person. */
+/**
+ * Matches methods that require a chat. Leaves out methods for the menu button, because their parameter `chat_id` is
+ * optional and names a person.
+ */
 const inChat = ({ params }: Method) =>
   params instanceof z.ZodObject && params.shape.chat_id?.safeParse(undefined).success === false;
 
 const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readonly ErrorName[]]> = [
   ['takes chat_id', inChat, ['chat_id_empty', 'chat_not_found']],
-  // createPost publishes only in channels, and sendMessageDraft is only for direct chats. Methods for commands need no
-  // membership in the chat they name.
+  // createPost needs a channel, and sendMessageDraft needs a direct chat, so their refusals differ. A bot can set its
+  // commands for a chat without being a member of this chat.
   [
     'has access to a chat',
     (method) => inChat(method) && !['createPost', 'sendMessageDraft'].includes(method.name),
@@ -46,7 +49,7 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
 describe.each(rules)('every method that %s documents the refusals of this group', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('the group of this test contains at least two methods', () => expect(own.length).toBeGreaterThan(1));
+  test('at least two methods match the rule', () => expect(own.length).toBeGreaterThan(1));
 
   test.each(own.map((method) => [method.name, method] as const))(
     '%s documents the refusals',

@@ -8,15 +8,18 @@ import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
 /**
- * The keys that change without an accepted call: leases, heartbeats, transaction marks, rate limits, work of the sweep,
- * and tickets. A refused upload counts against a rate limit, and tickets expire in seconds.
+ * The keys that may change even if every call is refused: leases, heartbeats, transaction marks, rate limits, keys that
+ * the sweep changes, and tickets. Rate limits change because a refused upload counts, and tickets expire in seconds.
  */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|figures|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** The copies of data in Postgres. A read may add a copy, and the sweep may remove a copy, but no copy may change. */
+/**
+ * The keys that contain copies of data in Postgres. A read may add a copy and the sweep may remove a copy, but the data
+ * in a copy must not change.
+ */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
-/** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */
+/** Waits until all outboxes are empty, so that all updates of earlier calls are forwarded to other shards. */
 export const forwarded = (masters: readonly Redis[]) =>
   eventually(async () => {
     for (const redis of masters) {
@@ -38,8 +41,8 @@ const followed = (client: pg.Client) =>
   });
 
 /**
- * All keys with their values, in one reply: a string as its text, any other type as a checksum. Leaves out
- * the id of a queue's newest poll.
+ * Returns all keys and their values in one reply: the text of a string key, and a checksum for any other key. Leaves
+ * out the field `poll`, the id of a queue's newest poll.
  */
 const dumpScript = `
 local found = {}
@@ -80,13 +83,13 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Dump> {
 }
 
 /**
- * Returns the keys that changed although no call was accepted, with both values. `ms` is the time between the dumps.
- * Keys that expire between the dumps may be missing.
+ * Returns the keys that differ between two dumps, with both values. `ms` is the time between the dumps. The second dump
+ * may lack keys that expire during this time, and copies of Postgres data.
  */
 function differencesOf(before: Dump, after: Dump, ms: number): string[] {
   const mayGo = (key: string, { ttl }: Value) => (ttl >= 0 && ttl <= ms) || copies.test(key);
-  // Leaves out the version of a copy, because the sweep may write the same copy again with a later version. The version
-  // in Postgres is compared instead.
+  // Ignores the version in a Redis copy of Postgres data, because the sweep may write unchanged data with a later
+  // version. The comparison of Postgres covers the version.
   const textOf = (key: string, { kind, value }: { readonly kind: string; readonly value: Buffer }) =>
     copies.test(key) && kind === 'string'
       ? JSON.stringify(unpack<unknown[]>(value).slice(1))
@@ -103,9 +106,9 @@ function differencesOf(before: Dump, after: Dump, ms: number): string[] {
 }
 
 /**
- * Builds the statement that counts and checksums the rows of each table. Leaves out data that also changes without an
- * accepted call: the outbox of control operations, transaction marks, the log of administrators, status reports of
- * nodes, and the day of a token's last use.
+ * Builds the statement that returns the number of rows and a checksum for each table. Leaves out data that may change
+ * although no call was accepted: the outbox of control operations, transaction marks, the log of administrators, status
+ * reports of nodes, and the day on which a token was last used.
  */
 async function dumpStatement(client: pg.Client): Promise<string> {
   const { rows } = await client.query(
@@ -118,20 +121,19 @@ async function dumpStatement(client: pg.Client): Promise<string> {
     const row = is_used ? "(to_jsonb(t) - 'last_used_on')::text" : 't::text';
     return `select '${name}' as name, count(*) || ' ' || coalesce(sum(hashtextextended(${row}, 0)), 0) as sum from ${name} t`;
   });
-  // Parallel workers return the tables in any order.
+  // Sorts the tables, because parallel workers of Postgres return them in any order.
   return `${sums.join(' union all ')} order by name`;
 }
 
 export interface Watch {
   /**
-   * Makes the call and expects exactly this refusal: status, `error_code`, text and content type. An answer with 429
-   * has `parameters` and a `Retry-After` of one second. Other answers have neither `parameters` nor this header. Redis
-   * and Postgres must be the same as before.
+   * Makes the call and expects a refusal with this status, `error_code`, text and content type. Only a refusal with 429
+   * may have `parameters` and the header `Retry-After`, which must be one second. Redis and Postgres must not change.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
   /**
-   * Expects that `work` changes neither Redis nor Postgres. Inside `work`, `refused` checks only the answer, so many
-   * refused calls need only two dumps of the stores.
+   * Expects that `work` changes neither Redis nor Postgres. Inside `work`, `refused` does not compare the stores, so
+   * the stores are dumped only twice for many refused calls.
    */
   unchanged(work: () => Promise<void>): Promise<void>;
   readonly redis: Redis;
@@ -147,8 +149,8 @@ export function expectEnvelope(answer: Answer, code: number, description: string
 }
 
 /**
- * Opens the stores of a service. Stops the flusher of the service, if it is running, so that journal entries of a call
- * stay visible.
+ * Opens the stores of a service. Stops the service's flusher, because it would remove journal entries that the checks
+ * need.
  */
 export async function watch(service: Service): Promise<Watch> {
   await service.flush.stop();
@@ -156,7 +158,7 @@ export async function watch(service: Service): Promise<Watch> {
   const masters = openMasters(service.redis);
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
-  // Prepares the statement once, because planning the statement takes longer than reading the few rows.
+  // Prepares the statement once, because planning the statement takes longer than running it.
   const statement = { name: 'dump', text: await dumpStatement(client) };
   const dump = async () => ({
     redis: await dumpRedis(masters),

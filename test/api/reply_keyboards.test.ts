@@ -30,7 +30,7 @@ const stored = {
   keyboard: [[{ text: 'Yes' }, { text: ' ' }, { text: 'No' }], [{ text: 'My number', request: 'contact' }]],
 };
 
-test('after many messages and an edit, the person still sees the last reply keyboard, and bots see none', async () => {
+test('the person still sees the last reply keyboard after many messages and an edit, and bots see no reply keyboard', async () => {
   const sent = await resultOf(send(ann.id, 'Choose', full));
   expect(sent).not.toHaveProperty('reply_keyboard');
   expect(sent).not.toHaveProperty('reply_markup');
@@ -48,7 +48,7 @@ test('after many messages and an edit, the person still sees the last reply keyb
   expect((await shownTo(ann, bot.id)).reply_keyboard).toEqual(forced);
 });
 
-test('a copy has the reply keyboard that the call gives, and a deleted message shows none', async () => {
+test('a copy has the reply keyboard from the call, and a deleted message no longer shows its reply keyboard', async () => {
   const from = { chat_id: ann.id, from_chat_id: ann.id };
   const { message_id } = await resultOf(send(ann.id, 'Original', full));
   const copied = await resultOf(

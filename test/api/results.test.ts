@@ -57,7 +57,7 @@ const keyboard = {
   ],
 };
 
-// `service.bot`, `service.app` and `callOpenly` check each answer against the schema of the call.
+// `service.bot`, `service.app` and `callOpenly` fail if an answer does not match the schema of its call.
 test('answers about sign-up, sessions and suggestions match their schemas', async () => {
   const owner = await service.newUser('suggests');
   const bot = { username: 'suggested_bot', name: 'Suggested' };
@@ -206,7 +206,7 @@ test('answers about messages, updates and chats of a bot match their schemas', a
   expect(await call('getUserProfilePhotos', { user_id: bot.id })).toMatchObject({ total_count: 1 });
 });
 
-test('answers of moderation and changes of a chat match their schemas', async () => {
+test('answers to moderation calls and to changes of a chat match their schemas', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bot = await service.newBot(ann, 'warden');
   const chat_id = await service.newGroup(ann, 'Yard', [ben]);
@@ -389,7 +389,7 @@ test('answers with posts and reactions match their schemas', async () => {
   expect((await call('getPost', { post_id: post.id })).reactions).toHaveLength(1);
   await resultOf(service.app(ben, 'GET', path));
   await itemsOf(service.app(ben, 'GET', `/api/chats/${id}/posts`));
-  // Waits, because the page is read from Postgres, and Postgres gets the reaction a little later.
+  // Polls, because the list of people who reacted is read from Postgres, which stores a reaction a little later.
   const reactors = async () => (await resultOf(react('GET', 'reactions?emoji=%F0%9F%94%A5'))).items;
   await expect.poll(reactors).toHaveLength(1);
   expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });
@@ -564,7 +564,7 @@ test('answers about other people match their schemas', async () => {
   await app('DELETE', `/api/people/${ann.username}/block`, {});
 });
 
-test('answers about the own name and avatar match their schemas', async () => {
+test('answers about the name and avatar of the caller match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const app = (who: Parameters<Service['app']>[0], verb: string, path: string, body?: object) =>
     resultOf(service.app(who, verb, path, body));
@@ -686,12 +686,13 @@ test('answers about transfers, operators and leak reports match their schemas', 
   await app(operator, 'DELETE', `/api/admin/users/${ann.id}`, { confirm: true });
 });
 
-test('the tests of this file called every method and every endpoint that answers in JSON', () => {
+test('the tests in this file call every method and endpoint that answers in JSON, with known exceptions', () => {
   const all = [
     ...methods.filter(({ events }) => !events).map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
-  // The calls that need another server are checked in `sign_in.test.ts` and `link_previews.test.ts`.
+  // setMessageReaction has no result, because it refuses every call. `sign_in.test.ts` and `link_previews.test.ts`
+  // check the calls that need another server.
   const others = [
     ...['setMessageReaction', 'POST /api/sign_in/provider', 'POST /api/sign_in/session'],
     'GET /api/chats/{chat_id}/messages/{message_id}/link_preview',

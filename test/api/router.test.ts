@@ -34,7 +34,7 @@ describe('the router', () => {
     expect(found(verb, path)).toEqual(wanted),
   );
 
-  test('for a wrong verb, the router reports that the path exists for another verb', () => {
+  test('a known path with a wrong HTTP verb is reported as other_verb', () => {
     expect(found('POST', '/api/others/7')).toBe('other_verb');
   });
 

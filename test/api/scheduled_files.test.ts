@@ -68,7 +68,7 @@ const makeDue = (id: number) =>
   sql("update scheduled_posts set publish_at = now() - interval '1 s', next_at = now() where id = $1", id);
 const keysOf = async (id: number): Promise<string[]> =>
   (await sql('select files from scheduled_posts where id = $1', id))[0]?.files;
-/** Returns the given files that the sweep will remove. */
+/** Returns which of the given files are marked for removal. */
 const unused = async (keys: readonly string[]): Promise<string[]> =>
   (await sql('select key from unused_files where key = any($1::text[])', keys)).map(({ key }) => key);
 
@@ -106,7 +106,7 @@ test('a photo is scheduled with a caption, shown to its author only, and publish
   expect((await fetchFile(`/api/files/${file_id}`)).status).toBe(200);
 });
 
-test('a post without a caption keeps its file when the caption or the time changes', async () => {
+test('a post scheduled without a caption keeps its file when its time changes or a caption is added', async () => {
   const options = { has_spoiler: true, show_caption_above_media: true };
   const post = await schedule({ document: paper }, options);
   const media = { type: 'document', file_name: 'paper.txt', mime_type: 'text/plain', file_size: 10 };
@@ -124,7 +124,7 @@ test('a post without a caption keeps its file when the caption or the time chang
   });
 });
 
-test('a deleted post releases its file', async () => {
+test('deleting a scheduled post marks its file for removal', async () => {
   const post = await schedule({ photo });
   const keys = await keysOf(post.id);
   await ok(ann, 'DELETE', `${at()}/${post.id}`);
@@ -152,7 +152,7 @@ test('if a post is refused, its file is not stored', async () => {
   expect(await listed()).toEqual([]);
 });
 
-test('if a call is repeated under its idempotency key, its file is stored once', async () => {
+test('if a call is repeated with its idempotency key, its file is stored once', async () => {
   const [given, options] = [{ text: 'Once', publish_at: soon() }, { key: 'one post' }];
   const post = await schedule({ photo }, given, options);
   const bytes = await storedBytes();
@@ -175,7 +175,7 @@ test('a post that could not be published keeps its file for the next attempt', a
   await expect.poll(async () => (await messages())[0]?.caption).toBe('By Ben');
 });
 
-test('if a scheduled post may have been sent, deleting the post keeps its file', async () => {
+test('deleting a scheduled post keeps its file if the post may already have been published', async () => {
   const { id } = await schedule({ photo });
   const keys = await keysOf(id);
   await sql(
@@ -187,7 +187,7 @@ test('if a scheduled post may have been sent, deleting the post keeps its file',
   expect(await unused(keys)).toEqual([]);
 });
 
-test('deleting an account releases the files of scheduled posts, but keeps the file of a post that is being published', async () => {
+test('deleting an account marks the files of scheduled posts for removal, except for a post that is being published', async () => {
   const [first, second] = [await schedule({ photo }), await schedule({ document: paper })];
   const [kept, released] = [await keysOf(first.id), await keysOf(second.id)];
   await sql(
@@ -199,7 +199,7 @@ test('deleting an account releases the files of scheduled posts, but keeps the f
   expect(await unused([...kept, ...released])).toEqual(released);
 });
 
-test('programs of earlier releases find no text in a post with a file', async () => {
+test('an earlier release of Petrel finds no text in a scheduled post with a file', async () => {
   const { id } = await schedule({ photo }, { text: 'A caption' });
   const [{ content }] = await sql('select content from scheduled_posts where id = $1', id);
   expect(unpack<{ text?: string }>(content).text).toBeUndefined();

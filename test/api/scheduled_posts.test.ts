@@ -93,7 +93,7 @@ test('a repeated call to publish a post returns the same message', async () => {
   expect(await textsIn()).toEqual(['Again']);
 });
 
-test('a scheduled post can be published immediately, and is then not published again', async () => {
+test('a scheduled post that a call publishes early is not published again', async () => {
   const post = await schedule('Now');
   const answers = await Promise.all(
     [0, 1, 0, 1].map((front) => app(ann, 'POST', `${at()}/${post.id}/publish`, {}, front)),
@@ -103,7 +103,7 @@ test('a scheduled post can be published immediately, and is then not published a
   expect(await refusal(app(ann, 'POST', `${at()}/${post.id}/publish`))).toEqual(missing);
 });
 
-test('the other windows of the author are notified of each change', async () => {
+test('the other browser windows of the author are notified of each change', async () => {
   const source = await openEvents(service.fronts[1]?.url ?? '', ann.token);
   sources.push(source);
   const changes = () =>
@@ -153,7 +153,7 @@ test('a post must be scheduled one minute to 365 days ahead', async () => {
   await ok(ann, 'DELETE', `${at()}/${id}`);
 });
 
-test('a scheduled post fails if its author lost the right to post, and is scheduled again after a change', async () => {
+test('a scheduled post fails if its author may no longer post, and changing the failed post schedules it again', async () => {
   await ok(ben, 'POST', `/api/chats/${channel}/join`);
   await makeAuthor();
   const { id } = await schedule('By Ben', {}, ben);
@@ -168,7 +168,7 @@ test('a scheduled post fails if its author lost the right to post, and is schedu
   await expect.poll(() => textsIn()).toEqual(['By Ben']);
 });
 
-test('a scheduled post cannot be changed while an attempt to publish it runs, and is tried again later', async () => {
+test('a scheduled post cannot be changed while it is being published, and an interrupted attempt is repeated later', async () => {
   const { id } = await schedule('Late');
   await sql(
     "update scheduled_posts set tried_at = now(), next_at = now() + interval '1 h' where id = $1",
@@ -183,7 +183,7 @@ test('a scheduled post cannot be changed while an attempt to publish it runs, an
   await expect.poll(() => listed()).toEqual([]);
 });
 
-test('a scheduled post is not tried again if its first attempt is so old that the outcome is unknown', async () => {
+test('a scheduled post fails without another attempt if the outcome of its first attempt can no longer be determined', async () => {
   const { id } = await schedule('Unknown');
   await sql(
     "update scheduled_posts set tried_at = now() - interval '24 h', next_at = now() where id = $1",
@@ -218,7 +218,7 @@ test('a channel and a person have a limited number of scheduled posts', async ()
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
 });
 
-test('posts of an author who may no longer post do not count against the limit of the channel', async () => {
+test("while an author may not post, the author's scheduled posts do not count against the limit of the channel", async () => {
   await makeAuthor();
   await fill(limits.scheduled_posts_per_chat_max, ben);
   expect(await refusal(app(ann, 'POST', at(), { text: 'x', publish_at: soon() }))).toEqual(full);
@@ -243,11 +243,11 @@ test('scheduled posts are exported, and are deleted with the account', async () 
   expect(await sql('select 1 from scheduled_posts where user_id = $1', ann.id)).toEqual([]);
 });
 
-test('if the row of a scheduled post is corrupt, only this post fails, and the other due posts are published', async () => {
+test('a scheduled post whose row is corrupt fails, and all other due posts are published', async () => {
   const made = [];
   for (const text of ['First', 'Second', 'Third']) made.push((await schedule(text)).id);
   const [, corrupt] = made;
-  // This record is corrupt, because it ends too early.
+  // Stores content that ends too early, so that it cannot be decoded.
   await sql("update scheduled_posts set content = '\\x81' where id = $1", corrupt);
   await sql('update scheduled_posts set publish_at = now(), next_at = now() where id = any($1)', made);
   await expect.poll(async () => (await textsIn()).sort()).toEqual(['First', 'Third']);

@@ -76,7 +76,10 @@ test('a list of 4,800 entities is refused', () => {
   expect(() => parseWith(z.object({ value: entities }), { value: one })).toThrow('an array of entities');
 });
 
-/** These parameters accept any text, even the text "null". */
+/**
+ * Parameters in which the text "null" is an ordinary value. In other parameters, this text means that the parameter is
+ * absent.
+ */
 const freeTexts = ['caption', 'text', 'title', 'performer', 'certificate', 'url'];
 freeTexts.push(
   'photo',

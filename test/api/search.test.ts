@@ -45,7 +45,10 @@ const idsOf = async (answer: Promise<Answer>): Promise<number[]> =>
 const say = async (text: string, chat = group, who = ann): Promise<number> =>
   (await resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text }))).message_id;
 
-/** Waits until the text is in Postgres. The record of a message contains its text in UTF-8. */
+/**
+ * Waits until a message with this text is in Postgres. The search for the UTF-8 bytes works because a stored record
+ * contains its text as UTF-8.
+ */
 const written = (chat: number, text: string) =>
   expect
     .poll(async () => {
@@ -59,7 +62,7 @@ async function refusal(answer: Promise<Answer>) {
   return [status, body.description];
 }
 
-test('a search of a chat finds each message with all words, newest first', async () => {
+test('a search of a chat returns the messages that contain all words, newest first', async () => {
   const first = await say('Zebra crossing ahead');
   await say('a zebra alone');
   const last = await say('CROSSING of zebras');
@@ -71,7 +74,7 @@ test('a search of a chat finds each message with all words, newest first', async
   expect(items[0]).toMatchObject({ message_id: last, chat: { id: group }, text: 'CROSSING of zebras' });
 });
 
-test('a search finds captions and the names of files, and no other parts of a message', async () => {
+test('a search covers texts, captions and file names, and no other parts of a message', async () => {
   const sent = await resultOf(
     service.bot(bot, 'sendDocument', {
       ...{ chat_id: group, document: 'https://media.example/walrus_report.pdf', caption: 'The Quarter' },
@@ -84,7 +87,7 @@ test('a search finds captions and the names of files, and no other parts of a me
     expect(await idsOf(inChat(ann, query))).toEqual([]);
 });
 
-test('deleted and earlier texts are not found, even before Postgres has stored the deletion or the edit', async () => {
+test('a search finds neither deleted messages nor texts from before an edit, even before Postgres has stored the change', async () => {
   const gone = await say('okapi one');
   const changed = await say('okapi two');
   await written(group, 'okapi two');
@@ -141,7 +144,7 @@ test('a search of all chats shows up to three messages of each chat, in the orde
   expect(next_cursor).toBeUndefined();
 });
 
-test('pages of every size show the same messages', async () => {
+test('a search returns the same messages, whatever the page size', async () => {
   const person = await service.newUser('pager');
   const chats: number[] = [];
   for (let n = 0; n < 4; n++) {
@@ -169,8 +172,8 @@ test('pages of every size show the same messages', async () => {
   const everywhere = await all('/api/search/messages', 100);
   expect(everywhere).toHaveLength(12);
   expect(new Set(everywhere).size).toBe(12);
-  // If a page becomes full within a chat, the remaining messages of that chat are left out. The test therefore uses
-  // page sizes below 100 that are multiples of three.
+  // Each chat has three messages. If a page with fewer than 100 messages ended in the middle of a chat, the search
+  // would omit the other messages of the chat. The page sizes are therefore multiples of three.
   for (const limit of [3, 6]) expect(await all('/api/search/messages', limit)).toEqual(everywhere);
 });
 

@@ -139,7 +139,7 @@ test('setChatDescription adds no service message, and refuses an unchanged descr
   expect((await history(chat)).length).toBe(before);
 });
 
-test('setChatPhoto sets a photo that bots and people can load', async () => {
+test('setChatPhoto sets a photo that bots and people can download', async () => {
   const chat = await newGroup();
   expect(await sendPhoto(chat, picture)).toEqual({ ok: true, result: true });
   const { photo } = await resultOf(call('getChat', { chat_id: chat }));
@@ -165,7 +165,7 @@ test('setChatPhoto sets a photo that bots and people can load', async () => {
   );
 });
 
-test('service messages still show former photos, which count as uploads of the owner', async () => {
+test('a replaced or deleted chat photo stays visible in service messages, and still counts towards the uploads of the owner', async () => {
   const chat = await newGroup();
   const stored = async () => (await ok(ann, 'GET', '/api/me/uploads')).bytes;
   const before = await stored();
@@ -211,7 +211,7 @@ test('a bot without can_change_info cannot change a group', async () => {
   expect(await ok(ann, 'GET', `/api/chats/${chat}`)).toEqual(before);
 });
 
-test('only people with the right to do so can change the title and description of a chat', async () => {
+test('only members with the right can_change_info can change the title and description of a chat', async () => {
   const chat = await newGroup();
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${ben.id}`, {});
   const path = `/api/chats/${chat}`;

@@ -92,7 +92,7 @@ test('an account that exceeded its share of the event loop regains its share ove
   expect(done).toEqual(['other', 'a']);
 });
 
-test('large calls are divided into time slices and keep their order, even if their account is within its share', () => {
+test('large calls of one account run in order, each in its own time slice, even if the account is within its share', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);
@@ -101,7 +101,7 @@ test('large calls are divided into time slices and keep their order, even if the
   expect(took).toEqual([3, 3, 3]);
 });
 
-test("while calls of other accounts run, large calls get half of the event loop's time", () => {
+test("large calls get half of the event loop's time while other accounts make calls", () => {
   const { call, slice, planned, now } = spent();
   for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
   call(2, 'other', 0.1);
@@ -148,7 +148,7 @@ test('the front measures the cost of some small calls, and estimates the cost of
   expect(planned).toHaveLength(1);
 });
 
-test('an account is also charged for work that a call does later', () => {
+test('an account is also charged for the work that its call does after the call has returned', () => {
   const { shares, call, done, pass } = world();
   shares.charge(1, () => pass(100));
   call(2, 'other', 0.1);
@@ -156,7 +156,7 @@ test('an account is also charged for work that a call does later', () => {
   expect(done).toEqual(['other']);
 });
 
-test('a call is refused if its account already has too many waiting calls or bytes', () => {
+test('a call is refused if its account already has too many waiting calls or too many bytes in waiting calls', () => {
   const { call } = spent();
   const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
   for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);
@@ -181,7 +181,7 @@ test('for an account that makes many small calls, the front reads the clock for 
   const random = { number: () => draws[drawn++ % draws.length] as number } as Random;
   const shares = new Shares(time, random);
   for (let i = 0; i < 800; i++) shares.run(1, 100, () => undefined);
-  // One call in eight is measured, with two readings of the clock. For the account's first call, the clock is read once
-  // more.
+  // One call in eight is measured, and each measurement reads the clock twice: 800 / 8 × 2 = 200 readings. The first
+  // call of an account reads the clock once more.
   expect(readings).toBe(201);
 });

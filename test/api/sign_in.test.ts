@@ -102,7 +102,7 @@ describe('provider sign-in', () => {
     expect((await finishSignIn(service, cookie, answer, 1)).status).toBe(200);
   });
 
-  test('the address of the provider contains PKCE, state, nonce and the exact redirect URI', async () => {
+  test('the sign-in URL of the provider contains PKCE, state, nonce and the exact redirect URI', async () => {
     const { body, ...answer } = await callOpenly(service, 'POST', '/api/sign_in/provider', {});
     const { origin, searchParams } = new URL(body.result.url);
     expect(origin).toBe(provider.issuer);
@@ -122,7 +122,7 @@ describe('provider sign-in', () => {
       );
   });
 
-  test('a successful sign-in removes the cookie, and neither the code nor the answer works again', async () => {
+  test('a successful sign-in removes the cookie, and its authorization code and callback cannot be used a second time', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = await visitProvider(url, 'erin');
     const first = await finishSignIn(service, cookie, answer);
@@ -131,7 +131,7 @@ describe('provider sign-in', () => {
     await refused(400, expired, () => finishSignIn(service, '', answer));
   });
 
-  test('two first sign-ins of one subject at the same time create one person', async () => {
+  test('if a new person signs in several times simultaneously, only one account is created', async () => {
     const ready = await Promise.all(
       [0, 1, 0, 1].map(async (front) => {
         const { url, cookie } = await beginSignIn(service, front);
@@ -189,7 +189,7 @@ describe('provider sign-in', () => {
     expect((await signInAs(service, 'heidi')).status).toBe(200);
   });
 
-  test('an operator can link a subject to a person', async () => {
+  test('an operator can link a subject of the provider to a person', async () => {
     const ivan = await service.newUser('ivan');
     const admin = { token: service.adminToken };
     const link = { external_subject: 'ivan-at-work' };
@@ -243,7 +243,7 @@ describe('a refused sign-in changes nothing', () => {
     return finishSignIn(service, started.cookie, answer);
   }
 
-  test('if the state of a sign-in differs from the cookie, the sign-in is refused before the provider is asked', async () => {
+  test('if the state of a sign-in differs from the cookie, the sign-in is refused without a request to the provider', async () => {
     const [mine, other] = [await beginSignIn(service), await beginSignIn(service)];
     const answer = await visitProvider(mine.url, 'mallory');
     const before = provider.requested.length;
@@ -262,7 +262,7 @@ describe('a refused sign-in changes nothing', () => {
     expect((await finishSignIn(service, mine.cookie, answer)).status).toBe(200);
   });
 
-  test('a sign-in is refused after ten minutes, or if the cookie is from another installation', async () => {
+  test('a sign-in is refused if it takes more than ten minutes, or if its cookie is from another installation', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = await visitProvider(url, 'mallory');
     const { TOKEN_PEPPER = [], TOKEN_KEYS = [] } = readConfig(service.env);
@@ -285,7 +285,7 @@ describe('a refused sign-in changes nothing', () => {
     await refused(403, unconfirmed, () => finishSignIn(service, mine.cookie, stolen.toString()));
   });
 
-  test('a sign-in is refused if the answer names another provider or no provider, which prevents mix-up attacks', async () => {
+  test('to prevent mix-up attacks, a sign-in is refused if the callback names another provider or no provider', async () => {
     const { url, cookie } = await beginSignIn(service);
     const answer = new URLSearchParams(await visitProvider(url, 'mallory'));
     const before = provider.requested.length;
@@ -397,14 +397,14 @@ describe('with other settings', () => {
     }
   });
 
-  test('an unknown subject is refused, if only operators create people', async () => {
+  test('an unknown subject is refused if only operators may create people', async () => {
     const other = await startFront({ OIDC_CREATE_USERS: '0' });
     await refused(403, 'Forbidden: there is no account for this person', () => signInAs(other, 'oscar'));
     const { user } = await resultOf(signInAs(service, 'oscar'));
     expect((await resultOf(signInAs(other, 'oscar'))).user.id).toBe(user.id);
   });
 
-  test('new people count as sign-ups, and the calls of an address are limited', async () => {
+  test('a first sign-in counts against the limit of sign-ups, and the number of sign-ins per address is limited', async () => {
     const other = await startFront({ SIGN_UPS_PER_ADDRESS: '1/86400', SIGN_INS_PER_ADDRESS: '5/86400' });
     await resultOf(signInAs(other, 'peggy'));
     const { cookie, url } = await beginSignIn(other);
@@ -416,7 +416,7 @@ describe('with other settings', () => {
     expect((await callOpenly(other, 'POST', '/api/sign_in/provider', {})).status).toBe(429);
   });
 
-  test('cookies are bound to the host, if people use HTTPS', async () => {
+  test('the sign-in cookie has the __Host- prefix if BASE_URL uses HTTPS', async () => {
     const other = await startFront({ BASE_URL: 'https://petrel.example' });
     const answer = await callOpenly(other, 'POST', '/api/sign_in/provider', {});
     expect([answer.headers['set-cookie'] ?? ''].flat()[0]).toMatch(
@@ -433,7 +433,7 @@ describe('with other settings', () => {
       const { user } = await resultOf(signInAs(other, 'rupert'));
       expect(user).toMatchObject({ first_name: 'RUPERT', username: 'rupert' });
       expect(plain.requested).toContain('/me');
-      // The same subject of another issuer is another person.
+      // A person is identified by issuer and subject, so the same subject of another issuer gets another account.
       expect((await resultOf(signInAs(service, 'rupert'))).user.id).not.toBe(user.id);
     } finally {
       await plain.close();

@@ -44,7 +44,7 @@ async function refused(status: number, text: string, call: () => ReturnType<type
 }
 
 describe('with SIGN_UP=open', () => {
-  test('anyone can create an account, whose session works on every front', async () => {
+  test('anyone can create an account, and the session of the new account works on every front', async () => {
     expect(await resultOf(callOpenly(service, 'GET', '/api/sign_in'))).toEqual({ sign_up: true });
     const { user, token } = await resultOf(signUp('Ann_First', from('192.0.2.1'), '  Ann  '));
     expect(user).toMatchObject({ first_name: 'Ann', username: 'Ann_First', is_bot: false });
@@ -66,7 +66,7 @@ describe('with SIGN_UP=open', () => {
     );
   });
 
-  test('refused sign-ups do not count against the limit of all sign-ups', async () => {
+  test('refused sign-ups do not count against the total limit of sign-ups', async () => {
     for (let i = 0; i < 12; i++)
       await refused(400, 'Bad Request: username is already taken', () =>
         signUp('ann_first', from(`192.0.2.${20 + i}`, { front: i % 2 })),
@@ -74,7 +74,7 @@ describe('with SIGN_UP=open', () => {
     expect((await signUp('after_refusals', from('192.0.2.40'))).status).toBe(200);
   });
 
-  test('a sign-up is refused if pages of other origins can send its content type', async () => {
+  test('a sign-up is refused if its content type is one that other origins can send without a CORS preflight', async () => {
     const body = JSON.stringify({ first_name: 'Ann', username: 'ann_other' });
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain;application/json'])
       await refused(400, 'Bad Request', () =>
@@ -85,13 +85,13 @@ describe('with SIGN_UP=open', () => {
       );
   });
 
-  test('an idempotency key is ignored, so no answer with a token is stored', async () => {
+  test('a sign-up ignores its idempotency key, so that no answer with a token is stored', async () => {
     const keyed = from('192.0.2.9', { headers: { 'idempotency-key': 'one' } });
     await resultOf(signUp('keyed_one', keyed));
     await refused(400, 'Bad Request: username is already taken', () => signUp('keyed_one', keyed));
   });
 
-  test('all fronts share the limit of sign-ups per address and the limit of all sign-ups', async () => {
+  test('all fronts share the limit of sign-ups per address and the total limit of sign-ups', async () => {
     for (const [i, front] of [0, 1, 0].entries())
       await resultOf(signUp(`flood_${i}`, from('192.0.2.4', { front })));
     const limited = (answer: { readonly status: number; readonly body: unknown }) => {

@@ -1,6 +1,6 @@
 /**
- * Tests an address that is slowed down for guessing tokens. The calls of this address cause so little work that other
- * callers are not delayed.
+ * Tests that Petrel slows down an address that has guessed many tokens. Later calls from this address cause so little
+ * work that they do not delay other callers.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,11 +25,12 @@ let postgres: pg.Client;
 let owner: TestUser;
 let known: TestBot;
 let unknown: TestBot;
-/** The commands sent over connections, without the front's lease renewals and status reports. */
+/** The commands that Redis received over connections, except the front's lease renewals and status reports. */
 let commands: string[] = [];
 
 beforeAll(async () => {
-  // Only the front is connected to the stores.
+  // Starts no flusher and no delivery worker, so that the commands counted in Redis and Postgres are those of the
+  // front.
   service = await startService({
     ...{ flushing: false, delivering: false },
     extraEnv: {
@@ -67,7 +68,7 @@ async function from(path: string, init: { bearer?: string; method?: 'POST'; body
   return answer.statusCode;
 }
 
-/** Ids that do not exist, so that no cache contains them. */
+/** The last id used in a made-up token. No account has such an id, so no cache contains it. */
 let madeUp = 900_000_000;
 const guesses = [
   () => from(`/bot${makeToken('bot', ++madeUp, randomBytes(32))}/getMe`),
@@ -100,7 +101,7 @@ test('while an address is slowed down, made-up tokens are refused without a look
     expect(await from(`/bot${known.token}/getMe`)).toBe(200);
   }
   expect(statuses.filter((status) => status !== 429)).toEqual([]);
-  // Postgres updates its statistics about a second later.
+  // Waits until the statistics of Postgres include the last transactions, which takes about a second.
   await sleep(1_500);
   const lookUps = limits.guess_look_ups_max + (performance.now() - began) / limits.guess_look_up_ms + 1;
   // A look-up takes up to four commands. The background work of the front takes some more.
@@ -110,7 +111,7 @@ test('while an address is slowed down, made-up tokens are refused without a look
 
 test('while an address is slowed down, a front looks up only a limited number of uncached tokens from this address per minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
-  // The token is cached now. The token needs no further look-up, even after many guesses.
+  // The front has now cached the token, so the token works without a look-up, even after many guesses.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });

@@ -61,7 +61,7 @@ const make = (emoji: readonly string[] = ['😺', '😸', '😹']) =>
     'Cats',
     emoji.map((one) => input(one)),
   );
-/** The calls with which a bot changes a sticker set. `sticker` is in the set. */
+/** Calls that change the sticker set `name`. The set contains `sticker`. */
 const changes = (sticker: string): ReadonlyArray<readonly [method: string, params: object]> => [
   ['addStickerToSet', { user_id: ann.id, name, sticker: { sticker, format: 'static', emoji_list: ['😺'] } }],
   ['setStickerSetTitle', { name, title: 'Taken' }],
@@ -79,7 +79,7 @@ const changes = (sticker: string): ReadonlyArray<readonly [method: string, param
   ['deleteStickerSet', { name }],
 ];
 
-test('a sticker is sent as an upload, by file_id and by URL', async () => {
+test('a sticker can be sent as an upload, by file_id or by URL', async () => {
   const webp = await sharp(png(300, 512)).webp().toBuffer();
   const sent = await api.sendSticker(ann.id, new InputFile(webp, 's.webp'), { emoji: '😺' });
   expect(sent.sticker).toEqual({
@@ -100,7 +100,7 @@ test('a sticker is sent as an upload, by file_id and by URL', async () => {
   expect((await newest()).sticker.url).toBe(url);
 });
 
-test('a sticker is forwarded, copied, read back from Postgres and posted, but has no caption', async () => {
+test('a sticker can be forwarded, copied and posted, but cannot have a caption', async () => {
   await make();
   const [file_id] = await ids();
   const { message_id, sticker } = await resultOf(call('sendSticker', { chat_id: ann.id, sticker: file_id }));
@@ -133,7 +133,7 @@ test('a sticker is forwarded, copied, read back from Postgres and posted, but ha
   expect(post.media).toMatchObject({ type: 'sticker', set_name: name });
 });
 
-test('members can send stickers only with the permission for other messages', async () => {
+test('members can send stickers only with the permission can_send_other_messages', async () => {
   await make();
   const group = await service.newGroup(ann, 'Quiet', [bot]);
   const [sticker] = await ids();
@@ -228,7 +228,7 @@ test('stickers are added, moved, replaced, described and removed', async () => {
   await refuses(call('deleteStickerFromSet', { sticker: old }), 'STICKERSET_NOT_MODIFIED');
   expect(await api.deleteStickerSet(name)).toBe(true);
   await refuses(call('getStickerSet', { name }), 'STICKERSET_INVALID');
-  // A message still shows a sticker of a deleted set.
+  // A sticker of a deleted set can still be sent.
   await resultOf(call('sendSticker', { chat_id: ann.id, sticker: old }));
 });
 
@@ -338,7 +338,7 @@ test('a sticker is refused if its file is a URL or a photo, has another format, 
   await expect(make()).rejects.toEqual(failure);
 });
 
-test('a call with a wrong sticker set is refused before its files are measured', async () => {
+test('a call with an invalid sticker set is refused before the uploaded files are measured', async () => {
   await make(['😺']);
   const [old] = (await ids()) as [string];
   const bad = () => input('😺', png(511, 511));
@@ -410,7 +410,7 @@ test('a sticker set refuses files of other accounts', async () => {
   const create = (stickers: object[]) =>
     call('createNewStickerSet', { user_id: bob.id, name: set, title: 'T', stickers }, thief);
   await refuses(create([sticker]), wrong);
-  // The other bot of the same owner may use the file.
+  // The file belongs to the account, so another bot of the same owner may use it.
   const copy = { user_id: ann.id, name: `copy_by_${other.username}`, title: 'T', stickers: [sticker] };
   await resultOf(call('createNewStickerSet', copy, other));
   const thieves = new Api(thief.token, { apiRoot: service.fronts[0]?.url as string });
@@ -500,12 +500,12 @@ test('a transferred bot can copy stickers from one of its sets to another', asyn
   expect((await api.getStickerSet(copy)).stickers.map(({ file_unique_id }) => file_unique_id)).toEqual(
     await uniques(),
   );
-  // The sticker is no longer in the set that its `file_id` names.
+  // Removes the sticker from the set that its `file_id` names. After that, the `file_id` cannot be added to a set.
   await api.deleteStickerFromSet(first as string);
   await api.deleteStickerFromSet((await ids(copy))[0] as string);
   const again = { user_id: heir.id, name: copy, sticker: of(first as string) };
   await refuses(call('addStickerToSet', again), 'wrong file identifier/HTTP URL specified');
-  // Another bot cannot add the sticker.
+  // A bot cannot add stickers of another bot's set, even if both bots have the same owner.
   const thief = await service.newBot(heir, 'thief');
   await service.openChat(heir, thief);
   const stolen = {

@@ -118,7 +118,7 @@ test('a chat photo that exceeds the upload limit is refused, and its stored byte
     fetch(`${service.fronts[0]?.url}/api/chats/${chat}/photo`, {
       ...{ method: 'PUT', body, headers: { Authorization: `Bearer ${owner.token}` } },
     });
-  // Leaves room for one of the two sizes of the photo.
+  // Leaves room for only one of the two stored sizes of the photo, so storing both sizes fails.
   await resultOf(upload(bots[0], owner.id, max - 6 * 1024));
   const before = files().length;
   expect((await put()).status).toBe(400);

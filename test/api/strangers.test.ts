@@ -1,6 +1,6 @@
 /**
- * Tests that a caller who tries ids learns nothing about strangers. The id of a stranger and an unknown id get the same
- * answer.
+ * Tests that a caller cannot learn anything about strangers by trying ids. The id of a stranger gets the same answer as
+ * an id that does not exist.
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -155,7 +155,7 @@ test('getChatMember gives the same answer for a stranger as for an unknown id', 
   expect((await ask(bot, sam.id)).body).toEqual(unknown.body);
 });
 
-test('a post and its reactions show strangers only the names of people, not their language or external id', async () => {
+test('a stranger sees the names of people in a post and its reactions, but not their language or external id', async () => {
   const { message_id } = await resultOf(
     service.app(ann, 'POST', `/api/chats/${channel}/messages`, { text: 'for all' }),
   );
@@ -164,7 +164,7 @@ test('a post and its reactions show strangers only the names of people, not thei
   expect(Object.keys(post.author).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
   const path = `/api/posts/${post.id}/reactions`;
   await service.app(eve, 'POST', path, { emoji: '🔥' });
-  // Waits, because the list is read from Postgres, and Postgres gets the reaction a little later.
+  // Waits, because the list of reactions is read from Postgres, and the flusher writes the reaction a little later.
   const reactor = async () => (await resultOf(service.app(sam, 'GET', path))).items[0]?.user;
   await expect.poll(reactor, { timeout: 20_000 }).toMatchObject({ id: eve.id });
   const { language_code, external_id } = await reactor();

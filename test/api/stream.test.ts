@@ -97,7 +97,7 @@ test('an open event stream shows a chat that is created or joined, with its firs
   }
 });
 
-test('an event stream shows a message that is sent right after the person joined a first group', async () => {
+test('an event stream shows a message that is sent immediately after the person has joined their first group', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'first');
   for (let i = 0; i < (quick ? 8 : 25); i++) {
@@ -229,7 +229,7 @@ test('when a front shuts down, its event streams continue on another front witho
   await events.received(({ data }) => data.text === 'n 0');
   const leaving = performance.now();
   expect(await leaver.stop()).toBe('exit code 0');
-  // The front ends the streams itself. Otherwise it would wait until its clients disconnect.
+  // A front that shuts down ends its event streams instead of waiting until all clients disconnect.
   expect(performance.now() - leaving).toBeLessThan(limits.shutdown_ms_max);
   await send(bot, user.id, 'n 1');
   await events.open(urlOf(0));
@@ -283,7 +283,7 @@ test('when a person moves a read mark, every event stream of that person reports
   const seen = (source: EventSource) =>
     source.events.flatMap(({ event, data }) => (event === 'chat_read' ? [data] : []));
   await read(early);
-  // A read mark cannot move beyond the newest message. A mark that does not move is not reported.
+  // A read mark cannot move beyond the newest message. The stream does not report a read mark that stays the same.
   for (const id of [late + 1_000, late, early]) await read(id);
   const expected = [early, late].map((message_id) => ({ chat_id: group, message_id }));
   for (const source of [first, second]) await eventually(() => expect(seen(source)).toEqual(expected));

@@ -9,7 +9,8 @@ let service: Service;
 const agents: Agent[] = [];
 
 beforeAll(async () => {
-  // Uses a single Redis server. The first test stops one server, and a Redis Cluster would still serve other keys.
+  // Uses a single Redis server, because the first test freezes Redis. In a Redis Cluster, only one server would freeze,
+  // and the keys of the other servers would stay available.
   service = await startService({ combined: true, redis: await freshRedis() });
 });
 afterAll(async () => {

@@ -23,7 +23,7 @@ const signUp = async (username: string, language_code: string): Promise<{ token:
 
 const list = (user: { token: string }) => itemsOf(service.app(user, 'GET', '/api/suggestions'));
 
-test('suggestions name the public bots and chats that exist, in the order of the setting', async () => {
+test('the suggestions are those public bots and chats in the setting that exist, in the order of the setting', async () => {
   const of = (verb: string, path: string, body: unknown) => resultOf(service.app(owner, verb, path, body));
   expect(await list(owner)).toEqual([]);
   const bot = await of('POST', '/api/me/bots', { username: 'Guide_Bot', name: 'Guide' });
@@ -46,7 +46,7 @@ test("a person who signs up finds the management bot in the chat list, with a me
   const [chat] = await chats();
   const [message] = await itemsOf(service.app(ivan, 'GET', `/api/chats/${chat.id}/messages`));
   expect(message.text).toMatch(/^Здравствуйте!(.|\n)*\/newbot/);
-  // An administrator created the owner, so no chat was opened for the owner.
+  // The chat with the management bot is opened only at a sign-up. The owner was created by an administrator.
   expect(await itemsOf(service.app(owner, 'GET', '/api/chats'))).not.toContainEqual(
     expect.objectContaining({ username: 'petrelbot' }),
   );

@@ -350,8 +350,8 @@ describe('parameters are checked', () => {
   });
 
   test('the error catalogue uses only HTTP statuses that the interface lists', () => {
-    // 502 is not in the list, because only load balancers get this status. A front that is shutting down sends 502 if
-    // the load balancer requests this status by a header.
+    // The interface does not list 502, because clients never get this status. A front that is shutting down sends 502
+    // only to a load balancer that requests this status by a header.
     const { leaving, ...listed } = catalogue;
     expect(leaving.code).toBe(502);
     const codes = new Set(Object.values(listed).map(({ code }) => code));

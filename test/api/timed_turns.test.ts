@@ -10,8 +10,8 @@ function makeTurns(given: Partial<typeof limits> = {}) {
   const turns = new TimedTurns({ ...limits, ...given }, time);
   const running = new Map<string, () => void>();
   /**
-   * Starts a call that runs until `end` is called with its name. Resolves to the name of the call, or to the kind of
-   * its error.
+   * Starts a call that runs until the test calls `end` with the name of the call. Resolves to the name of the call. If
+   * the call is refused, resolves to the kind of its error.
    */
   const call = (account: number, name: string): Promise<string> =>
     turns
@@ -36,7 +36,7 @@ async function tire({ time, call, end }: ReturnType<typeof makeTurns>, accounts:
   await Promise.all(calls);
 }
 
-test('an account runs one call at a time, and is refused a call beyond its limit of waiting calls', async () => {
+test("an account runs one call at a time, and calls beyond the account's limit of waiting calls are refused", async () => {
   const { time, call, running, end } = makeTurns();
   const calls = [call(1, 'a'), call(1, 'b')];
   await time.advance(0);
@@ -62,7 +62,7 @@ test('accounts with long calls get at most half of the slots, so other accounts 
   expect(await Promise.all([...calls, other])).toEqual(['busy 1', 'busy 2', 'busy 3', 'busy 4', 'other']);
 });
 
-test('a call of an account with short calls begins before earlier calls of accounts with long calls', async () => {
+test('accounts with short calls go before accounts with long calls', async () => {
   const made = makeTurns({ atOnce: 1 });
   const { time, call, running, end } = made;
   await tire(made, [1]);
@@ -75,7 +75,7 @@ test('a call of an account with short calls begins before earlier calls of accou
   expect(await Promise.all(calls)).toEqual(['first', 'busy 1', 'busy 2', 'other']);
 });
 
-test('a call that waits too long, or finds too many waiting calls, is refused', async () => {
+test('a call is refused if it waits too long, or if too many calls are already waiting', async () => {
   const { time, call, running, end } = makeTurns({ atOnce: 1 });
   const first = call(1, 'first');
   const waiting = [2, 3, 4].map((account) => call(account, `waits ${account}`));

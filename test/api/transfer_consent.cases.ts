@@ -61,7 +61,7 @@ describe('transfer consent', () => {
     expect(items.map(({ event }: { event: string }) => event)).toEqual(['transferred']);
   });
 
-  test('an offer ends when it is declined, withdrawn, replaced or expired', async () => {
+  test('a transfer offer ends when it is declined, withdrawn, replaced or expired', async () => {
     await offer();
     expect(await resultOf(answer(heir, 'decline'))).toBe(true);
     expect(await answer(heir, 'accept')).toMatchObject(refused);
@@ -93,7 +93,7 @@ describe('transfer consent', () => {
     ]);
   });
 
-  test('deleting a bot removes its offer', async () => {
+  test('deleting a bot removes the offer to transfer the bot', async () => {
     await offer();
     await resultOf(service.app(owner, 'DELETE', `/api/me/bots/${bot.id}`));
     expect(await answer(heir, 'accept')).toMatchObject(refused);

@@ -38,8 +38,8 @@ test('calls of one account wait in order for a free slot', async () => {
 test('a bot with hundreds of simultaneous setMyCommands calls does not delay the settings of other bots', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
-  // Each call has less than 16 KiB, because larger calls wait for a time slice of the event loop before they reach this
-  // limit.
+  // Each call stays below 16 KiB. Larger calls would wait for a time slice of the event loop and would not reach the
+  // tested limit.
   const commands = Array.from({ length: 100 }, (_, n) => ({
     command: `c${n}`,
     description: 'd'.repeat(100),

@@ -101,7 +101,7 @@ test.each(['', 'x', '-1', '999999999999999', '1e3'])(
   },
 );
 
-test('updates of a stream can be confirmed on another front, and lower or unknown offsets confirm nothing', async () => {
+test('any front can confirm the updates of a stream, and an offset that is too low or unknown confirms nothing', async () => {
   const source = await open();
   for (const text of numbers(0, 5)) await say(text);
   const updates = await source.received(5);
@@ -189,7 +189,7 @@ test('a stream ends a waiting poll', async () => {
   void poll.then(() => {
     answered = true;
   });
-  // The poll may arrive before or after the first stream.
+  // Opens streams until the poll has ended, because the poll may reach the service after the first stream.
   await expect
     .poll(async () => {
       await open();
@@ -215,7 +215,7 @@ test('a stream is refused while a webhook is set, and setWebhook ends a stream',
   expect(later.texts()).toEqual(['later']);
 });
 
-test('streams and polls with a consumer exclude streams and polls without a consumer', async () => {
+test('while a consumer reads the updates of a bot, streams and polls without a consumer name are refused or ended', async () => {
   const plain = await open();
   const shared = await open(1, { params: { consumer: 'one' } });
   expect(await ending(plain)).toEqual(byPoll);
@@ -231,7 +231,7 @@ test('streams and polls with a consumer exclude streams and polls without a cons
 
 test('consumers share the updates of a bot over streams, and the chats of a dead consumer move to the other consumers', async () => {
   const names = ['one', 'two', 'three'];
-  // A live consumer must not lose its lease on a busy machine.
+  // A lease of ten seconds, so that a consumer keeps its lease even if a busy machine delays its renewals.
   const lease = { 'X-Service-Consumer-Timeout': '10' };
   const sources = await Promise.all(
     names.map((consumer, i) => open(i % 2, { headers: { 'X-Service-Consumer': consumer, ...lease } })),
@@ -245,7 +245,8 @@ test('consumers share the updates of a bot over streams, and the chats of a dead
   const [dead] = sources.splice(victim, 1) as [UpdateSource];
   dead.cut();
   await expect.poll(() => new Set(all()).size, { timeout: 40_000 }).toBe(2 * people.length);
-  // After a takeover, an offset confirms only the update just below it.
+  // A surviving consumer has taken over chats, so an offset confirms only the update with the id `offset - 1`. The test
+  // therefore confirms each update separately.
   for (const [i, consumer] of names.filter((_, i) => i !== victim).entries())
     for (const { update_id } of sources[i]?.updates ?? [])
       await resultOf(call('confirmUpdates', { offset: update_id + 1, consumer }, 1));
@@ -267,7 +268,7 @@ test('a resumed stream of a consumer sends the updates after Last-Event-ID', asy
   expect(third.texts()).toEqual(['2']);
 });
 
-test('a full stream of a consumer continues when its updates are confirmed on another front', async () => {
+test('when a stream has reached its limit, a confirmation on another front lets the stream continue', async () => {
   const source = await open(0, { params: { consumer: 'one', limit: '2' } });
   for (const text of numbers(0, 4)) await say(text);
   const updates = await source.received(2);

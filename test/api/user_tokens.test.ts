@@ -31,7 +31,7 @@ async function refused(
   status: number,
   text: string,
 ) {
-  // The day of the last use is written some time after a call.
+  // The day on which a token was last used is stored some time after the call.
   const kept = async () => (await list(user)).map((token: object) => ({ ...token, last_used_on: undefined }));
   const before = await kept();
   const answer = await service.app(user, verb, at, body);
@@ -82,7 +82,7 @@ test('behaviour §11: a revoked token of a person is refused on every node immed
   for (const front of [0, 1, 0, 1]) expect(await accepted(phone.token, front)).toBe(true);
   expect(await resultOf(service.app(user, 'DELETE', path, { name: 'phone' }))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(phone.token, front)).toBe(false);
-  // The laptop revokes the token that it uses. The query of the call contains the id of the token.
+  // The laptop revokes its own token. The call names the token by its id in the query.
   expect(await accepted(laptop.token, 1)).toBe(true);
   expect(await resultOf(service.app(laptop, 'DELETE', `${path}?id=${laptop.id}`, undefined, 1))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(laptop.token, front)).toBe(false);
@@ -90,7 +90,7 @@ test('behaviour §11: a revoked token of a person is refused on every node immed
   expect(await list(user)).toHaveLength(1);
 });
 
-test('behaviour §11: a token is not issued under an invalid or taken name, and unknown tokens are not revoked', async () => {
+test('behaviour §11: a new token needs a valid and unused name, and an unknown token cannot be revoked', async () => {
   const [user, other] = [await service.newUser('cal'), await service.newUser('dan')];
   const { id } = await issue(user, 'taken');
   const post = (body: unknown, text: string) =>

@@ -1,4 +1,4 @@
-/** Runs several test files on one service. The journal of this service is not flushed. */
+/** Runs several test files on one service without a flusher, so that the journal still contains every change. */
 import './coalesced_edits.cases.js';
 import './delete_many.cases.js';
 import './forward.cases.js';

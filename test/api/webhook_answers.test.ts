@@ -54,7 +54,7 @@ test('a call in a webhook answer runs before the next update of the chat is deli
   expect(texts.filter((text) => text.startsWith('re'))).toEqual(['re one', 're two']);
 });
 
-test('method calls in an array of a webhook answer run in order', async () => {
+test('if a webhook answer is an array of method calls, the calls run in order', async () => {
   const name = `${bot.username} renamed`;
   const calls = [
     send('a'),

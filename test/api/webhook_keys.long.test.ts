@@ -4,7 +4,7 @@ import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
-/** The first key is the key of the first test in RFC 8032 §7.1. */
+/** The private keys of the first two test vectors in RFC 8032 §7.1, in base64url. */
 const keys = ['nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'TM0Imyj_ltqdtsNG7BFOD1uKMZ81q6Yk2oz27U-4pvs'];
 const publicKeys = [
   '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
@@ -41,7 +41,7 @@ test.each([
     expect(set.keys).toMatchObject(
       publicKeys.map((x) => ({ kty: 'OKP', crv: 'Ed25519', x, alg: 'EdDSA', use: 'sig' })),
     );
-    // RFC 8037 §A.3 has the thumbprint of the first key.
+    // The thumbprint of this key is the example in RFC 8037 §A.3.
     expect(set.keys[0]?.kid).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
     expect(Object.keys(set.keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
 

@@ -68,7 +68,10 @@ const hook = () =>
 const own = (verb: string, rest: string, body?: unknown, user: TestUser = owner) =>
   service.app(user, verb, `/api/me/bots/${bot.id}/webhook/${rest}`, body);
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-/** Waits for deliveries. Some of them are retries, which take seconds. */
+/**
+ * Waits until the receiver has got deliveries with these texts. The time limit is high, because some deliveries are
+ * retries.
+ */
 const arrived = (...texts: string[]) =>
   expect.poll(() => shown.map(({ text }) => text), { timeout: 40_000 }).toEqual(texts);
 const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
@@ -115,7 +118,7 @@ test('for a day after the signing secret is rotated, deliveries are signed with 
   expect(await resultOf(own('GET', 'secret'))).toEqual({ secret });
   await say('one');
   await arrived('one');
-  // The worker is already serving the bot, so it must learn of the new secret.
+  // The worker already uses the first secret, so the delivery of "two" shows that the worker learns of the new secret.
   const rotated = await resultOf(own('POST', 'secret/rotate'));
   expect(rotated.secret).not.toBe(secret);
   expect(Math.abs(rotated.previous_valid_until - Date.now() / 1_000 - 86_400)).toBeLessThan(60);
@@ -149,7 +152,7 @@ test('rotating the signing secret of a failing webhook keeps its last error and 
   redis.disconnect();
 });
 
-test("owners see the receiver's answer to each delivery attempt, without secrets", async () => {
+test("owners see the receiver's answer to each delivery attempt, but no secrets", async () => {
   const { secret } = await resultOf(own('GET', 'secret'));
   const told = `no ${bot.token} ${encodeURIComponent(bot.token)} ${secret} told-to-nobody /${secretPath} \\/${secretPath} \u0000 `;
   let failures = 3;
@@ -191,7 +194,7 @@ test("owners see the receiver's answer to each delivery attempt, without secrets
   expect(await own('GET', 'deliveries?cursor=x')).toMatchObject({ status: 400 });
 });
 
-test('owners list dead letters and replay them with the same update_id', async () => {
+test('owners can list dead letters, and a replayed dead letter keeps its update_id', async () => {
   const ids = await die('one', 'two', 'three');
   expect(shown).toEqual([]);
   const items = await letters();

@@ -35,7 +35,7 @@ afterAll(async () => {
 beforeEach(async () => {
   received = [];
   status = 200;
-  // Uses a new owner, because each owner has a limit.
+  // Uses a new owner for each test, because the number of pings per owner is limited.
   owner = await service.newUser('pia');
   bot = await service.newBot(owner, 'pinged');
 });
@@ -49,7 +49,7 @@ const own = (verb: string, path: string, params?: object, front = 0) =>
   service.app(owner, verb, `/api/me/bots/${bot.id}/webhook/${path}`, params, front);
 const ping = (params: object = {}, front = 0) => own('POST', 'ping', params, front);
 
-test('an owner pings a webhook and sees the exchange, without secrets', async () => {
+test('an owner pings a webhook and sees the exchange with masked secrets', async () => {
   await hook();
   const shown = await resultOf(ping());
   expect(received).toEqual([
@@ -82,7 +82,7 @@ test('a ping of a failing webhook changes neither its state nor its deliveries',
   expect(await resultOf(service.bot(bot, 'getWebhookInfo'))).toMatchObject({
     ...{ pending_update_count: 0, last_error_date: null, last_error_message: null },
   });
-  // A delivery after the ping is sent immediately. Only this delivery is listed.
+  // The ping does not delay the next delivery, and is not in the list of deliveries.
   status = 200;
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'one' }));
   const listed = async () => resultOf(own('GET', 'deliveries'));

@@ -79,14 +79,14 @@ test('a replay sends delivered updates and dead letters to a new route, and keep
   const began = Math.floor(Date.now() / 1_000);
   await call('setWebhook', to(books));
   for (const text of ['one', 'two']) await say(text);
-  // The first update is the start of the chat.
+  // Waits for three updates: the start of the chat and the two texts.
   await books.tookIn(3);
   await call('setWebhookRoute', {
     ...{ name: 'broken', ...to(broken), commands: ['lost'] },
     retry_policy: { first_delay: 600, factor: 1, max_age: 86_400 },
   });
   await say('/lost');
-  // Waits until the worker has stored the time of its next attempt.
+  // Waits until the failed delivery has a stored time for its next attempt.
   const routes = () => call('getWebhookRoutes', {});
   await expect.poll(routes).toMatchObject([{ next_try_date: expect.any(Number) }]);
   await ageQueue(service, queueId(bot.id, 1));
@@ -118,7 +118,7 @@ test('a replay sends delivered updates and dead letters to a new route, and keep
     ...{ reached_update_id: started.last_update_id, end_date: expect.any(Number) },
   });
   expect(await dead()).toBe(1);
-  // The deliveries of the replay belong to its route.
+  // The deliveries of a replay are listed under the route that the replay used.
   await expect
     .poll(async () => (await resultOf(own('GET', 'deliveries?status=delivered'))).items)
     .toEqual(expect.arrayContaining([expect.objectContaining({ route: 'fresh' })]));

@@ -46,7 +46,7 @@ const policyError =
   'retry_policy must have first_delay from 1 to 3600, factor from 1 to 10 and max_age from 60 to 86400';
 const policy = { first_delay: 2, factor: 1.5, max_age: 600 };
 
-describe('a refused setWebhookRoute keeps the routes', () => {
+describe('a refused setWebhookRoute does not change the routes', () => {
   test.each([
     ['no name', { name: '' }, 'route name must have 1 to 32 letters, digits, hyphens and underscores'],
     [
@@ -141,7 +141,7 @@ test('getWebhookRoutes shows the routes in order, with their settings', async ()
   await clear();
 });
 
-test('a route with commands takes only these commands, and getWebhookRoutes and the owner see the commands', async () => {
+test('a route with commands gets only updates with these commands, and getWebhookRoutes and the owner see the commands', async () => {
   await resultOf(set('orders', { commands: ['/pay', 'order', 'pay'], percent: 100 }));
   expect(await routes()).toMatchObject([{ name: 'orders', commands: ['pay', 'order'] }]);
   expect((await resultOf(own('GET', 'routes'))).items).toEqual(await routes());
@@ -179,7 +179,7 @@ test('the routes of a bot take at most 16 KiB in total', async () => {
   await clear();
 });
 
-test('setting routes does not change polls or the result of getWebhookInfo', async () => {
+test('setting routes affects neither polls nor the result of getWebhookInfo', async () => {
   const say = (text: string) =>
     resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
   await resultOf(set('edits', { allowed_updates: ['edited_message'] }));
@@ -217,7 +217,7 @@ test('an owner sees the routes with their pending updates, last error and next r
   await say('stuck');
   const listed = async () => (await resultOf(own('GET', 'routes'))).items;
   const now = Math.floor(Date.now() / 1_000);
-  // The first retry follows immediately.
+  // Waits for the first retry, which the worker makes immediately.
   await expect.poll(() => failing.arrivals.length).toBeGreaterThan(1);
   await expect.poll(listed).toMatchObject([
     {
@@ -241,7 +241,7 @@ test('an owner sees the routes with their pending updates, last error and next r
 });
 
 test('an owner lists, replays and discards the dead letters of one route', async ({ onTestFinished }) => {
-  // The first route of a new bot is in slot 1.
+  // Uses a new bot, because the first route of a new bot gets slot 1.
   const former = bot;
   onTestFinished(() => {
     bot = former;
@@ -275,7 +275,7 @@ test('an owner lists, replays and discards the dead letters of one route', async
   expect(await resultOf(own('POST', 'replay', { ...replay, route: 'one' }))).toEqual({ queued: 1 });
   await slow.tookIn(1);
   expect(await letters()).toEqual([]);
-  // The update is now a recorded delivery of the route.
+  // The replayed update is now listed as a delivery of route `one`. Only a replay over route `one` finds this update.
   const delivered = async () => (await resultOf(own('GET', 'deliveries?status=delivered'))).items;
   await expect.poll(async () => (await delivered()).length).toBe(1);
   const [{ update_id }] = await delivered();

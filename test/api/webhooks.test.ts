@@ -47,7 +47,7 @@ test('a bot without a webhook has empty webhook info', async () => {
   expect(await call('setWebhook')).toMatchObject(described('Webhook is already deleted'));
 });
 
-describe('a refused setWebhook keeps the old webhook', () => {
+describe('a refused setWebhook does not change the webhook', () => {
   const url = () => books.url;
   test.each([
     ['no HTTPS', { url: 'http://example.com/' }, 'bad webhook: An HTTPS URL must be provided for webhook'],
@@ -205,7 +205,7 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
  * The large parts of a message are its text, 100 entities with a link of 2,048 UTF-16 units each, and 64 KiB of
  * keyboard. A byte of the keyboard can take six bytes in JSON.
  */
-test('the largest possible update is smaller than a quarter of the size limit', async () => {
+test('the largest possible update is smaller than a quarter of the size limit of a delivery', async () => {
   const received = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
   // Uses a channel, because a bot in a group gets no messages from other bots.

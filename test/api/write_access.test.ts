@@ -104,7 +104,7 @@ test('a person without write access cannot start a bot, edit or pin messages, or
   expect(await history(other)).toEqual(before);
   expect((await resultOf(service.app(other, 'GET', chat))).pinned_message).toBeUndefined();
   expect((await received()).map((each: object) => Object.keys(each).at(1))).toEqual(['my_chat_member']);
-  // The bot may still write. The person who was refused may still delete messages.
+  // The policy restricts neither messages from the bot nor the deletion of messages by the refused person.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: other.id, text: 'still' }));
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
@@ -179,7 +179,7 @@ describe('the owner sets the write access policy', () => {
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('a policy is refused if it names a user who cannot be selected, and the error names the user', async () => {
+  test('a write access policy is refused if it lists a username that belongs to no user, and the error names this username', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),
@@ -199,7 +199,7 @@ describe('the owner sets the write access policy', () => {
     await unchanged();
   });
 
-  test('an invalid write access policy is refused, and so is an invalid list of people', async () => {
+  test('a write access policy with a missing or invalid parameter is refused', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(

@@ -11,8 +11,8 @@ export interface Balancer {
 }
 
 export async function startBalancer(fronts: ReadonlyArray<{ readonly url: string }>): Promise<Balancer> {
-  // Ends an unused connection before the front does. Otherwise a request may be sent while the front closes the
-  // connection.
+  // Closes an idle connection before the front does. Otherwise the balancer might send a request just when the front
+  // closes the connection.
   const agent = new Agent({ keepAlive: true, timeout: 4_000 });
   const counts = fronts.map(() => 0);
   let next = 0;
@@ -28,7 +28,8 @@ export async function startBalancer(fronts: ReadonlyArray<{ readonly url: string
     outgoing.on('close', () => forward.destroy());
     incoming.pipe(forward);
   });
-  // Never closes idle connections, because clients send their next request over the same connection after any wait.
+  // Never closes idle connections, because a client may send its next request on the same connection after a long
+  // pause.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

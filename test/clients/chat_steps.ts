@@ -68,7 +68,7 @@ async function administration(place: Place) {
     member_count: 3,
   });
 
-  // With its rights, the bot may pin and delete messages of other people, but may not edit them.
+  // The administrator rights of the bot allow it to pin and delete messages of other people, but not to edit them.
   const { message_id } = await app('POST', `/api/chats/${chat}/messages`, { text: 'of fred' }, friend);
   expect(await calls.pinChatMessage(chat, message_id)).toBe(true);
   expect((await calls.getChat(chat)).pinned_message).toMatchObject({ message_id, text: 'of fred' });
@@ -188,7 +188,7 @@ async function identity({ made, bot, app }: Place) {
     expect(await get()).toEqual({ [key]: `a ${key}` });
     expect(await get('ru')).toEqual({ [key]: `имя ${key}` });
     expect(await get('kk')).toEqual({ [key]: `a ${key}` });
-    // Lengths count code points, not UTF-16 units.
+    // The service counts lengths in code points, not in UTF-16 units.
     expect(await set('👍'.repeat(max), 'tt')).toBe(true);
     expect((await refusal(set('👍'.repeat(max + 1), 'tt'))).description).toBe(
       `Bad Request: ${key.replace('_', ' ')} is too long`,

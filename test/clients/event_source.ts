@@ -41,8 +41,8 @@ export async function openEvents(
   url: string,
   token: string,
   /**
-   * `ca` is the certificate to trust. `onEnd` is called when a stream ends without a cut. `path` selects another
-   * stream.
+   * `ca` is the certificate to trust. `onEnd` is called when a stream ends, but not when the test cuts the stream.
+   * `path` selects another stream.
    */
   more: {
     readonly ca?: string;
@@ -100,7 +100,7 @@ export async function openEvents(
         try {
           holdEvent(path, event.event, event.data);
         } catch (error) {
-          // Throws the error from a timer, so that it fails the test run. An error that is thrown here would only break
+          // Throws the error from a timer, so that the test run fails. Without the timer, the error would only break
           // the connection.
           setImmediate(() => {
             throw error;

@@ -1,5 +1,6 @@
 /**
- * The bot that each client library runs. It uses the features of a usual bot through the calls of the library.
+ * The bot that each client library runs. Through the calls of the library, the bot uses the features that bots usually
+ * need.
  */
 import type { Answer } from '../support/service.js';
 
@@ -7,17 +8,18 @@ import type { Answer } from '../support/service.js';
 export type Update = any;
 type Json = Answer['body'];
 
-/** The calls of one library. */
+/** The functions through which the feature bot uses one client library. */
 export interface LibraryCalls {
   /** Calls a method of the library with the parameters of the Bot API. */
   call(method: string, params: Record<string, unknown>): Promise<Json>;
-  /** Returns a new file as a parameter of `call`, in the form in which the library uploads files. */
+  /** Prepares a new file for upload by the library. The result is a parameter of `call`. */
   file(bytes: Buffer, name: string): unknown;
   /**
-   * Returns a stored file as a parameter of `call`. Needed for a library that does not accept the id of a file as text.
+   * Turns the id of a stored file into the value that the library expects as a parameter of `call`. Some libraries do
+   * not accept the id as text.
    */
   stored(fileId: string): unknown;
-  /** Returns the `description` of an error of the library. */
+  /** Returns the `description` of an error that the library has thrown. */
   description(error: unknown): string;
   /** The address from which the library downloads files. */
   fileUrl(filePath: string): string;
@@ -122,7 +124,7 @@ async function answerInline({ call }: LibraryCalls, { id, query }: Json): Promis
   await call('answerInlineQuery', { inline_query_id: id, results, cache_time: 300 });
 }
 
-/** Asks for a number, and then for a city. `asked` has the answers of each person so far. */
+/** Asks the person for a number and then for a city. The map `asked` contains the answers so far, keyed by person. */
 async function converse(
   { call }: LibraryCalls,
   asked: Map<number, string[]>,

@@ -345,7 +345,7 @@ function typescriptTelegramBotApi({ token }: TestBot, root: string): FeatureLibr
 
 const asCamel = (name: string) => name.replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase());
 
-/** Uses the library's request function for these calls, because the library has no methods for them. */
+/** The library has no functions for these methods, so they are called through its general request function. */
 const unknownToTelebot = ['sendPoll', 'stopPoll'];
 
 function telebot({ token }: TestBot, root: string): FeatureLibrary {

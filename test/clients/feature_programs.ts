@@ -61,7 +61,7 @@ async function start([program, ...args]: Command, feature: FeatureRun): Promise<
   return stop;
 }
 
-/** Builds the Go program from the packages of Debian, without a network. */
+/** Builds the Go program offline, with the Go packages from Debian. */
 async function buildGo(): Promise<Command> {
   const built = join(temporaryFolder(), 'feature_bot');
   const { PATH, HOME, GOCACHE } = process.env;
@@ -72,7 +72,7 @@ async function buildGo(): Promise<Command> {
   return [built];
 }
 
-/** Suppresses the warning of Debian's package about its version of urllib3. */
+/** Ignores Python warnings, because Debian's package warns about the version of urllib3. */
 const python: Command = [
   debianLibraries['python-telegram-bot'].program,
   ...['-B', '-W', 'ignore', pathOf('python/feature_bot.py')],

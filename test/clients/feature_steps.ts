@@ -1,5 +1,6 @@
 /**
- * The steps in which people talk to the feature bot. The steps use only chats, so they work with a bot in any language.
+ * The steps in which people talk to the feature bot. The steps check only what the bot writes in chats, so they work
+ * with a bot in any programming language.
  */
 import { expect } from 'vitest';
 import {
@@ -17,7 +18,7 @@ type Json = Answer['body'];
 export interface Scene {
   readonly service: Service;
   readonly bot: TestBot;
-  /** The owner of the bot and the group. Like `ben`, this person has opened the direct chat. */
+  /** The person who owns the bot and the group. Both `ann` and `ben` have opened a direct chat with the bot. */
   readonly ann: TestUser;
   readonly ben: TestUser;
   /** A group in which the bot is an administrator with all rights that it needs. */
@@ -47,7 +48,7 @@ export const say = (
   more = {},
 ): Promise<Json> => resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }, 1));
 
-/** Returns the first message of the bot after message `after` that matches. */
+/** Returns the first matching message that the bot sent after the message `after`. */
 export const answered = (
   { service, bot }: Scene,
   who: TestUser,

@@ -1,4 +1,4 @@
-/** Tests libraries that serve a webhook. They upload the certificate of the webhook themselves. */
+/** Tests client libraries that run their own webhook server and upload its certificate. */
 import { libraryBots, testFeatures } from './features.js';
 
 testFeatures('a webhook', libraryBots);

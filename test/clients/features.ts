@@ -24,7 +24,7 @@ writeFileSync(keyFile, certificate.key);
 export interface FeatureRun {
   readonly bot: TestBot;
   readonly root: string;
-  /** Absent if the bot polls. */
+  /** The webhook of the bot. Absent if the bot gets its updates by polling. */
   readonly hook?: Hook;
   /** Called with each error of the bot. */
   fail(error: unknown): void;
@@ -37,7 +37,10 @@ export interface FeatureBot {
   start(run: FeatureRun): Promise<() => unknown>;
 }
 
-/** Runs the steps with each bot. If `talks` is true, all bots except the first run only the first step. */
+/**
+ * Runs all steps with each bot. If `talks` is true, runs all steps with the first bot, and only the first step with the
+ * other bots.
+ */
 export function testFeatures(
   mode: 'polling' | 'a webhook' | 'a webhook route',
   bots: Readonly<Record<string, FeatureBot>>,
@@ -84,7 +87,7 @@ export function testFeatures(
       });
       afterAll(() => stop?.());
 
-      // Runs this test before the steps, because the steps show that the bot still works after the ping.
+      // The ping comes before the steps, so that the steps show that the bot still works after a ping.
       test.skipIf(mode === 'polling')('the bot accepts a ping without an error', async () => {
         const path = `/api/me/bots/${scene.bot.id}/webhook/ping`;
         const params = mode === 'a webhook route' ? { route: 'library' } : {};

@@ -26,8 +26,8 @@ afterAll(async () => {
 });
 
 /**
- * With `a front`, the bot uses the first front while people write through both fronts. With `a balancer`, the bot's
- * calls alternate between the fronts.
+ * Returns the URL that the bot uses: the first front, or the balancer, which alternates between the fronts. People
+ * always use both fronts.
  */
 const rootOf = (name: string) => (name === 'a front' ? service.fronts[0].url : balancer.url);
 
@@ -104,7 +104,7 @@ test('a grammY bot gets commands with the start payload', async () => {
   expect(await bot.api.setMyCommands(commands)).toBe(true);
   expect(await bot.api.setMyCommands([{ command: 'ping', description: 'Hallo' }], german)).toBe(true);
   expect(await bot.api.setMyCommands(commands.slice(1), groups)).toBe(true);
-  // The balancer alternates between the fronts, so two rounds reach both fronts.
+  // The balancer alternates between the fronts, so these calls reach both fronts.
   for (let i = 0; i < 2; i++) {
     expect(await bot.api.getMyCommands()).toEqual(commands);
     expect(await bot.api.getMyCommands(german)).toEqual([{ command: 'ping', description: 'Hallo' }]);

@@ -1,4 +1,7 @@
-/** A grammY bot for the steps: its calls, contexts, filters and errors, and the plugin that waits after a 429. */
+/**
+ * A grammY bot that runs the steps with grammY's calls, contexts, filters and errors. The autoRetry plugin makes the
+ * bot wait after an error 429.
+ */
 import { autoRetry } from '@grammyjs/auto-retry';
 import { Api, Bot, GrammyError, InlineKeyboard, InputFile, InputMediaBuilder } from 'grammy';
 import { expect } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Runs one table of steps with grammY, and in the long tier with Telegraf. Both are unmodified except for the address of
- * the service.
+ * Runs one table of steps with grammY, and in the long tier also with Telegraf. Both libraries are unmodified. Only the
+ * address of the service is set.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { png } from '../support/samples.js';

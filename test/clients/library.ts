@@ -1,4 +1,4 @@
-/** Defines the interface to a client library that the steps use. One table of steps thus works with both libraries. */
+/** The interface of a client library for the table of steps. The same table works with grammY and Telegraf. */
 import type { Readable } from 'node:stream';
 import type { Answer, TestBot } from '../support/service.js';
 
@@ -21,7 +21,7 @@ export interface Command {
   readonly description: string;
 }
 
-/** The library's own calls. `LibraryBot.refusal` reads the errors of these calls. */
+/** Calls of bot methods through the library. `LibraryBot.refusal` reads the error of a refused call. */
 export interface Calls {
   getMe(): Promise<Json>;
   sendMessage(chat: Chat, text: string, extra?: object): Promise<Json>;
@@ -80,7 +80,7 @@ export interface LibraryBot {
   readonly received: readonly Json[];
   /** The errors of repeated answers. The bot answers each callback query twice, and the second answer is refused. */
   readonly lateAnswers: readonly Refusal[];
-  /** The times, in seconds, for which 429 answers asked the bot to wait. */
+  /** How long 429 answers asked the bot to wait, in seconds. */
   readonly waits: readonly number[];
   refusal(call: Promise<unknown>): Promise<Refusal>;
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;

@@ -19,8 +19,8 @@ async function keyboards({ service, user, made, bot, app, say, answered, receive
     message: { message_id: menu.message_id, text: 'pick one' },
     data: 'pick:b',
   });
-  // The bot answered the press. The bot's second answer was refused. The choice of the person replaced the text and the
-  // buttons.
+  // The person pressed "b". The bot answered the press twice, and edited the menu. The second answer was refused with
+  // this error.
   const late = badRequest(
     'answerCallbackQuery',
     'query is too old and response timeout expired or query ID is invalid',
@@ -32,7 +32,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, receive
   expect(bot.lateAnswers.at(-1)).toEqual(late);
   expect(await bot.refusal(bot.calls.answerCallbackQuery('12345678', 'made up'))).toEqual(late);
 
-  // The bot does not answer this press. An answer after the time limit is refused.
+  // The bot does not answer this button press before the press expires. A later answer is then refused.
   const { message_id } = await bot.calls.sendMessage(user.id, 'slow', {
     reply_markup: { inline_keyboard: [[{ text: 'x', callback_data: 'slow' }]] },
   });
@@ -138,8 +138,8 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // An edit is refused if the previous edit was less than 1 s ago. The refusal says how many seconds to wait. After
-  // that time, keyboards are set and removed while the text stays the same.
+  // The edit was refused because it came less than 1 s after another edit. The error says how many seconds the bot must
+  // wait.
   expect(tooSoon).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',
@@ -151,7 +151,7 @@ async function edits({ user, made, bot, shown }: Place) {
     patient.editMessageReplyMarkup(user.id, message_id, keyboard.inline_keyboard),
   );
   expect(marked).toMatchObject({ text: '👍 hidden.', reply_markup: keyboard });
-  // On a busy machine, a second may already have passed.
+  // Usually the bot waits one second after its previous edit. On a busy machine, this second may already have passed.
   expect([[1], []]).toContainEqual(bot.waits.slice(before));
   expect(await refusal(calls.editMessageText(user.id, 999_999, 'x'))).toEqual(
     badRequest('editMessageText', 'message to edit not found'),
@@ -164,8 +164,8 @@ async function streaming({ made, bot, say, answered }: Place) {
   const { message_id } = await say(made.id, '/stream an answer that grows');
   const grown = await answered(made.id, message_id, ({ text }) => text === 'an answer that grows');
   expect(grown.edit_date).toBeGreaterThanOrEqual(grown.date);
-  // There were three edits. The second and third edits had to wait for the edit rate. On a very busy machine, the calls
-  // may take so long that fewer edits have to wait.
+  // The bot edited the message three times. Usually the rate limit for edits delays the second and the third edit. On a
+  // very busy machine, these edits may be slow enough by themselves.
   const waits = bot.waits.slice(before);
   expect([[], [1], [1, 1]]).toContainEqual(waits);
   expect(performance.now() - started).toBeGreaterThan(1_900);

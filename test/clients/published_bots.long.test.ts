@@ -1,4 +1,4 @@
-/** Runs bots that other authors published against the service, and talks to these bots. */
+/** Runs published bots of other authors with Petrel as their server, and talks to these bots. */
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -93,7 +93,7 @@ describe.skipIf(npmFolder === null)('the bot of telegraf-calendar-telegram 2.0.2
   });
 });
 
-/** A tracker with one torrent, in the form that the bot reads. */
+/** Starts a torrent tracker that lists one torrent, on pages in the form that the bot reads. */
 async function startTracker(): Promise<string> {
   const row = `<td></td><td title="ok"></td><td><div class="f-name"><a>Films</a></div></td>
     <td><div><a data-topic_id="12">Sintel 2010</a></div></td><td><div><a>ann</a></div></td>

@@ -1,4 +1,4 @@
-/** Runs programs that other authors published against the service, and talks to these programs. */
+/** Runs published programs of other authors with Petrel as their server, and talks to these programs. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';

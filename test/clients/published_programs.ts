@@ -1,6 +1,6 @@
 /**
- * Published bots and programs, for tests of Petrel with bots that were not written for Petrel. They are installed into
- * a temporary folder in pinned versions. Only the address of the server and the token are set.
+ * Installs and starts published bots and programs that were not written for Petrel. Pinned versions are installed into
+ * a temporary folder. Only the address of the server and the token are set.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -65,7 +65,7 @@ function start(
   };
 }
 
-/** Returns the reason why something could not be installed, as one line. */
+/** Returns the last line of the error output of a failed installation. */
 const reasonOf = (error: unknown) => {
   const { stderr, message } = error as { readonly stderr?: string; readonly message: string };
   return (stderr || message).trim().split('\n').at(-1);
@@ -103,7 +103,7 @@ export async function unpackDebian(packages: readonly string[]): Promise<string 
   }
 }
 
-/** Starts a JavaScript program of installed npm packages. `more` are further environment variables. */
+/** Starts a JavaScript program from installed npm packages. `more` contains additional environment variables. */
 export function startNode(
   folder: string,
   [program, ...args]: readonly [string, ...string[]],
@@ -152,12 +152,12 @@ export function startBinary(folder: string, program: string, args: readonly stri
   return start('unshare', all, folder, { HOME: folder });
 }
 
-/** The placeholder of the token in README programs that do not read the token from the environment. */
+/** Matches the empty token in a README program that does not read its token from the environment. */
 const emptyToken = /(new Bot(?:<\w+>)?\()""\)/;
 
 /**
  * Finds the first program in a package's README that begins polling, writes this program to a file, and starts it.
- * Removes the types of TypeScript. The only other change replaces the placeholder by the token.
+ * Changes only two things: removes the TypeScript types, and replaces the placeholder by the token.
  */
 export async function startReadme(
   folder: string,
@@ -180,7 +180,7 @@ export async function startReadme(
 export function startPython(folder: string, program: string, args: readonly string[], root: string): Started {
   const packages = join(folder, 'usr/lib/python3/dist-packages');
   const env = { API_ROOT: root, HOME: folder, PYTHONPATH: `${redirectFolder}:${packages}` };
-  // Makes Python ignore the warning that Debian's package uses another urllib3.
+  // Ignores Python warnings, because Debian's package warns about the version of urllib3.
   const all = ['-B', '-u', '-W', 'ignore', join(folder, program), ...args];
   return start('/usr/bin/python3', all, folder, { ...env, LANG: 'C.UTF-8' });
 }

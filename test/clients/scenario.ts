@@ -20,9 +20,9 @@ export async function expectEcho(
     expect(data).toMatchObject({ from: { id: bot.id, is_bot: true }, chat: { id: bot.id, type: 'private' } });
     times.push(performance.now() - started);
   }
-  // Each message is sent right after a poll has checked its queue. If polls were woken only by the check that runs once
-  // a second, each echo except the first would take a second. The test checks only the fastest echo, because a busy
-  // machine may delay the other echoes.
+  // Each message is sent while a poll waits. The message must wake the poll immediately, because a waiting poll checks
+  // the queue only once a second. The test compares only the fastest echo, because a busy machine may delay the other
+  // echoes.
   expect(Math.min(...times.slice(1))).toBeLessThan(500);
   events.cut();
 
@@ -50,9 +50,9 @@ export const menuOf = (n: number) => ({
 });
 
 /**
- * Tests a counter menu. The user sends `/menu`, and the bot sends the menu. When the user presses `add:<n>`, the bot
- * answers `now <n+1>` and edits the menu. A press permits one edit, so this edit never gets 429. When the user presses
- * `same:<n>`, the bot edits the menu without a change, and answers with the text of the refusal.
+ * Tests a menu with a counter. The bot sends the menu as the answer to `/menu`. When the user presses `add:<n>`, the
+ * bot answers `now <n+1>` and edits the menu. Each press permits one edit, so the bot never gets 429. When the user
+ * presses `same:<n>`, the bot tries an edit that changes nothing, and answers with the error text.
  */
 export async function expectMenu(service: Service, user: TestUser, bot: TestBot): Promise<void> {
   const events = await openEvents(service.fronts[1]?.url ?? '', user.token);
@@ -91,8 +91,8 @@ export async function expectMenu(service: Service, user: TestUser, bot: TestBot)
 }
 
 /**
- * Sends `/start <payload>` and `/ping`, in a direct chat and in a group with another bot, with and without
- * usernames.
+ * Sends `/start <payload>` in a direct chat, and `/ping` in a group that also contains another bot. Sends `/ping`
+ * without a username, with the username of the bot, and with the username of the other bot.
  */
 export async function expectCommands(
   service: Service,
@@ -134,7 +134,8 @@ export async function expectCommands(
   }
   await say(`/ping@${other.username} not for us`, 1);
   await say('a word about /ping in the middle', 0);
-  // Updates arrive in order. When the bot answers the last update, it has therefore ignored the earlier updates.
+  // The bot gets updates in order. An answer to this last message therefore shows that the bot has ignored the messages
+  // before it.
   await say('/ping last', 1);
   await eventually(async () => expect(await newest(group, after)).toEqual(['pong last']));
 }

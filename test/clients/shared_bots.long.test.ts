@@ -1,6 +1,6 @@
 /**
- * Bots on unmodified client libraries. Each bot runs in four processes and streams texts. The bots only set headers of
- * their HTTP clients.
+ * Tests bots that run in four processes each and stream texts. The bots use unmodified client libraries, and only set
+ * headers of their HTTP clients.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,10 @@ interface Program {
 
 interface Library {
   readonly command: readonly [program: string, ...args: string[]];
-  /** Whether the library confirms updates before it has handled them. If so, a process that is killed loses updates. */
+  /**
+   * True if the library confirms updates before it has handled them. If a process of the bot is killed, it then loses
+   * updates.
+   */
   readonly confirmsEarly: boolean;
 }
 
@@ -30,7 +33,7 @@ const libraries: Readonly<Record<string, Library>> = {
   grammY: { command: [process.execPath, pathOf('grammy.mjs')], confirmsEarly: false },
   Telegraf: { command: [process.execPath, pathOf('telegraf.mjs')], confirmsEarly: false },
   'python-telegram-bot': {
-    // Suppresses the warning of Debian's package about its version of urllib3.
+    // Ignores Python warnings, because Debian's package warns about the version of urllib3.
     command: [python, '-B', '-W', 'ignore', pathOf('python_telegram_bot.py')],
     confirmsEarly: true,
   },

@@ -1,6 +1,6 @@
 /**
- * A Telegraf bot for the steps: its calls, contexts, filters and errors. After a 429 error, the bot waits as the error
- * requests.
+ * A Telegraf bot that runs the steps with Telegraf's calls, contexts, filters and errors. After an error 429, the bot
+ * waits for the time in the error.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Input, Markup, Telegraf, TelegramError } from 'telegraf';

@@ -8,23 +8,23 @@ type Update = any;
 
 export interface UpdateSource {
   readonly status: number;
-  /** The answer, if the stream was refused. */
+  /** The body of the refusal, if the stream was refused. */
   readonly refused: string;
   readonly updates: Update[];
   /** The data of the event `end`. */
   readonly end: () => { readonly error_code: number; readonly description: string } | undefined;
-  /** Everything received so far. */
+  /** Returns the complete text that the stream has sent so far. */
   readonly text: () => string;
   /** Resolves when the connection has ended. */
   readonly over: Promise<void>;
-  /** Closes the connection without notice. */
+  /** Closes the connection without notice, like a network failure. */
   cut(): void;
-  /** Stops reading, or continues to read. */
+  /** Pauses or resumes reading from the connection. */
   pause(): void;
   resume(): void;
   /** Returns the updates as soon as there are at least `count`. */
   received(count: number): Promise<Update[]>;
-  /** Returns the texts of the messages so far. */
+  /** Returns the texts of all messages that have arrived so far. */
   texts(): string[];
 }
 

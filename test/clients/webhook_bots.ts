@@ -25,9 +25,7 @@ export interface Running {
  * the button with `picked a`, and also replaces the text of the message by `picked a`.
  */
 export interface WebhookLibrary {
-  /**
-   * Serves at `https://127.0.0.1:<port>/hook`, and sets the webhook with the library's own call and the certificate.
-   */
+  /** Serves the bot at `https://127.0.0.1:<port>/hook`. Sets the webhook through the library, with the certificate. */
   push(made: TestBot, root: string, to: Pushed): Promise<Running>;
   poll(made: TestBot, root: string): Promise<Running>;
   /** The status with which the library refuses a request with a wrong secret token. */

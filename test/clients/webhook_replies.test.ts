@@ -72,7 +72,7 @@ test('a Telegraf bot sends its call in the webhook answer', async () => {
   bot.start(() => undefined);
   bot.on('text', async (ctx) => {
     await ctx.reply(`echo: ${ctx.message.text}`);
-    // Telegraf puts only this call into its answer, and makes the call above separately.
+    // Telegraf puts this second call into the webhook answer. It sends the first call, `reply`, in a separate request.
     await ctx.sendChatAction('typing');
   });
   const url = await serve(bot.webhookCallback('/hook'));

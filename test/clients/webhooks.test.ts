@@ -125,7 +125,7 @@ describe.each([
     await eventually(() => expect(running?.received).toContain('kept for the right secret'));
   });
 
-  test('a bot library accepts a ping without an error, and passes it to no handler of updates', async () => {
+  test('a bot library accepts a webhook ping without an error, and does not handle the ping as an update', async () => {
     const received = running?.received.length;
     const shown = await resultOf(service.app(user, 'POST', `/api/me/bots/${made.id}/webhook/ping`));
     expect(shown).toMatchObject({ delivered: true, status: 200, error: null });

@@ -61,15 +61,14 @@ const stateOf = (state: string, report: Report) =>
   report.checks.filter((each) => each.state === state).map(({ proves }) => proves);
 
 /**
- * Methods that this test calls without success: their calls need a person, cannot be undone by the bot, or return a
- * stream.
+ * Methods that never succeed in this test, because they need a person, cannot be undone by the bot, or return a stream.
  */
 const alwaysRefused = [
   ...['leaveChat', 'answerInlineQuery', 'approveChatJoinRequest', 'declineChatJoinRequest'],
   ...['setMessageReaction', 'answerCallbackQuery', 'streamUpdates'],
 ];
 
-test('against a service, every check passes and nearly every method succeeds', {
+test('every check passes against a Petrel service, and nearly every method succeeds', {
   timeout: 300_000,
 }, async () => {
   const { options } = await openScene();

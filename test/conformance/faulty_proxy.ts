@@ -56,7 +56,10 @@ export function startFaultyProxy(service: string, fault: Fault): Promise<Answeri
   );
 }
 
-/** Starts a server that answers with the result of `answer`. The first two calls of a run get a normal answer. */
+/**
+ * Starts a server that answers with the result of `answer`. The methods getMe and getWebhookInfo get a normal answer,
+ * because each run begins with them.
+ */
 export function startAnsweringServer(
   status: number,
   answer: (path: string) => string,

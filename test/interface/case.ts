@@ -1,6 +1,6 @@
 /**
- * Provides what one row of the test table needs: new bots and chats, calls that go to two fronts in turn, and a dump of
- * all visible state.
+ * Provides what one row of the test table of the interface needs: new bots and chats, calls that alternate between two
+ * fronts, and a dump of everything that is visible.
  */
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -45,7 +45,7 @@ export interface Post {
   readonly date: number;
 }
 
-/** The people, the channel and the bot that test rows use one after another. */
+/** The people, channel and bot that a test row uses. When the row ends, another row may use them. */
 export interface People {
   /** The person who owns all bots, groups and channels. */
   readonly owner: Person;
@@ -99,8 +99,8 @@ export interface Case extends People {
   /** Returns everything in the row's chats, posts and bots that people or bots can see. */
   state(): Promise<Result>;
   /**
-   * Waits until the data of this row are in Postgres, and then removes their keys from Redis. Returns the number of
-   * removed keys.
+   * Waits until everything that this row has created is in Postgres. Then removes the keys of this data from Redis.
+   * Returns the number of removed keys.
    */
   evict(): Promise<number>;
 }
@@ -221,7 +221,7 @@ export function createCase(world: World, people: People): Case {
     const id = await makeShared(world, owner, type, members, rights);
     chats.push({ who: owner, id });
     names.add(String(id));
-    // The updates about the membership arrive a moment after the answer.
+    // The bot gets the update about its membership a moment after the call was answered.
     for (const each of members) await updates(each, 1);
     for (const each of members) await drop(each);
     return id;

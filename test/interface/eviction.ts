@@ -48,7 +48,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
   const redis: Redis = openAnywhere(service.redis);
   const postgres = new pg.Pool({ connectionString: service.databaseUrl, max: 2 });
 
-  /** Calls share one listing of all keys. A call that arrives during a listing waits for the next listing. */
+  /** Concurrent calls share one list of all keys. A call that comes while a list is being read gets the next list. */
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<string[]> | null = null;
   const allKeys = (): Promise<string[]> => {
@@ -77,7 +77,8 @@ export async function openEviction(service: Service): Promise<Eviction> {
       const own = (await allKeys()).filter((key) => belongs(key, names));
       let left = own;
       await until('eviction', async () => {
-        // Expires only keys that have a time to live. A key whose data is not in Postgres yet has none, and stays.
+        // Expires only keys that have a time to live. A key without a time to live stays, because its data is not in
+        // Postgres yet.
         const gone = await Promise.all(left.map((key) => redis.pexpire(key, 0, 'XX')));
         const kept = left.filter((_, i) => gone[i] !== 1);
         const there = await Promise.all(kept.map((key) => redis.exists(key)));

@@ -105,14 +105,17 @@ const envelopes: readonly Row[] = [
   }),
 ];
 
-/** Fields of getMe that the interface does not list. Client libraries read them (behaviour §2). */
+/** Fields of the getMe result that client libraries read although the interface does not list them (behaviour §2). */
 export const abilities = {
   can_join_groups: true,
   can_read_all_group_messages: true,
   supports_inline_queries: false,
 };
 
-/** A bot's three texts: the field, the setter, the getter, and where people see the text. */
+/**
+ * The three texts with which a bot describes itself. Each item names the field, the methods that set and get the text,
+ * and the field of the bot page that shows the text.
+ */
 const identityTexts = [
   { field: 'name', set: 'setMyName', get: 'getMyName', page: 'name' },
   { field: 'description', set: 'setMyDescription', get: 'getMyDescription', page: 'description' },

@@ -12,7 +12,7 @@ export interface Arrival {
   readonly body: Buffer;
   // biome-ignore lint/suspicious/noExplicitAny: updates of every shape
   readonly update: any;
-  /** The arrival time (monotonic clock), in ms. */
+  /** The time at which the request arrived, in ms of the monotonic clock. */
   readonly at: number;
 }
 
@@ -26,7 +26,7 @@ export interface Hook {
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
   readonly mostOpen: number;
-  /** When the sender closed a connection before it got an answer, in ms of the monotonic clock. */
+  /** The times at which the sender closed a connection before it got an answer, in ms of the monotonic clock. */
   readonly givenUp: readonly number[];
   /** Decides how requests are answered. A test may replace this function at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;

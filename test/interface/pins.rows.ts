@@ -176,7 +176,10 @@ const requirements = [
   required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
 ];
 
-/** Kinds of chats in which a bot may pin: the right that it needs, and another right that is not enough (§3). */
+/**
+ * The two kinds of shared chats. Each item names the right that allows a bot to pin in this kind of chat. The right
+ * `other` allows pinning only in the other kind of chat (§3).
+ */
 const places = [
   { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
   { kind: 'channel', right: 'can_edit_messages', other: 'can_pin_messages', shape: channelChat },
@@ -194,7 +197,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
     const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
     const message_id = await c.say(c.owner, chat, 'of the owner');
     if (pin) await c.appResult(c.owner, 'POST', `/api/chats/${chat}/pin`, { message_id });
-    // Updates of shared chats arrive a moment after the answer.
+    // In a group or channel, the bot gets its updates a moment after the call was answered.
     await c.updates(bot, pin ? 2 : 1);
     return { bot, chat, message_id };
   };
@@ -296,8 +299,8 @@ const events: readonly Row[] = [
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
       const expected = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
       expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: expected }]);
-      // Shows that the other bot got no update about the pin: its first update is about the later message from a
-      // person.
+      // The first update of the second bot is about this message. This shows that the second bot got no update about
+      // the earlier pin.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);
     },

@@ -205,7 +205,7 @@ const noBotReacts = row({
   answer: () => refusal(400, "Bad Request: bots can't set reactions"),
 });
 
-/** Makes a row for another method whose answer shows the reactions of people (§6). */
+/** Makes a row for a bot method whose answer shows the reactions of people (§6). */
 const shown = (title: string, method: string, more: object, changed: object) =>
   row({
     title,

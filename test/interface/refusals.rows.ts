@@ -1,6 +1,6 @@
 /**
- * Test rows on forbidden and too frequent edits (interface §7), and on limits (§8). Each limit is tested at its value
- * and one above.
+ * Test rows on edits that are forbidden or too frequent (interface §7), and on limits (§8). For each limit, one row
+ * uses the maximum value and another row exceeds it by one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -121,7 +121,8 @@ const types: readonly Row[] = [
 ];
 
 /**
- * The bot's role in the chat to which the owner wrote a message. For §7 "another user's message without admin rights".
+ * The roles in which a bot tries to edit a message of the owner. Each role lacks the necessary right (§7 "another
+ * user's message without admin rights").
  */
 const roles = [
   ['a member of the group', 'group', undefined],

@@ -1,5 +1,5 @@
 /**
- * Defines a row of the test table. A row tests one sentence of the interface: makes one call, and checks everything
+ * Defines a row of the test table. A row tests one sentence of the interface. It makes one call, and checks everything
  * that the call must cause.
  */
 import type { Answer } from '../support/service.js';
@@ -15,8 +15,8 @@ export interface Row<T = unknown> {
   arrange(c: Case): Promise<T>;
   act(c: Case, at: T): Promise<Answer>;
   /**
-   * The expected body of the answer, complete. Its `error_code` must equal the HTTP status. Without an `error_code`,
-   * the status must be 200.
+   * The complete expected body of the answer. Its `error_code` must equal the HTTP status. Without an `error_code`, the
+   * status must be 200.
    */
   answer(at: T, c: Case): object;
   /** How long the arranged state lasts, in ms. If the answer to the call comes later, the row is arranged again. */
@@ -30,7 +30,7 @@ export interface Row<T = unknown> {
   after?(c: Case, at: T, answer: Answer): Promise<void>;
 }
 
-/** Makes a row. The parameter type makes its functions agree on the result of `arrange`. */
+/** Makes a row. The type parameter ensures that all functions of the row use the result type of `arrange`. */
 export const row = <T>(given: Row<T>): Row => given as unknown as Row;
 
 export const ok = (result: unknown) => ({ ok: true, result });

@@ -13,7 +13,7 @@ test('the titles of the rows are unique and begin with their section', () => {
   expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
-test('a row of the interface is left out only while its method or endpoint is missing', () => {
+test('a row of the test table is left out only if Petrel lacks its method or endpoint', () => {
   expect(leftOut.filter(({ waitsFor }) => built.includes(waitsFor))).toEqual([]);
 });
 

@@ -1,4 +1,7 @@
-/** Runs every row of the table on one kind of Redis, on hot data and on evicted data. */
+/**
+ * Runs every row of the test table on one kind of Redis. Each row runs with its data in Redis (hot) or after their
+ * eviction from Redis (cold).
+ */
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { FreshRedis } from '../support/servers.js';
@@ -30,7 +33,7 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   const isLate = () => performance.now() - arranged > holds_ms && attempt < attemptsMax;
   if (isLate()) return run(row, c, cool, attempt + 1);
   const given = await row.act(c, at);
-  // Runs the row again, because the call came too late on a busy machine.
+  // Runs the row again if the call came after the arranged state had ended. This happens on a busy machine.
   if (isLate()) return run(row, c, cool, attempt + 1);
   expect(given.body).toEqual(expected);
   expect(given.status).toBe(code ?? 200);
@@ -43,8 +46,8 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
 }
 
 /**
- * Runs the table on a Redis of this kind, with one service for all rows. On evicted data, runs only one of `sample`
- * rows.
+ * Runs the table on the given kind of Redis, with one service for all rows. Every row runs on hot data, and one of
+ * every `sample` rows also runs on evicted data.
  */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sample = 1): void {
   vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
@@ -53,7 +56,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
   let hooks: Hooks;
   let world: World;
   /**
-   * The people whom no running row uses. Two running rows must not share people, because the eviction of a person's
+   * The people who are free for another row. Two running rows must not share people, because the eviction of a person's
    * data for one row would affect the other row.
    */
   const free: People[] = [];
@@ -72,7 +75,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
     for (const row of early) {
       const c = createCase(world, await makePeople(world));
       const at = row.arrange(c);
-      // Ignores the error here, because the failing row reports it.
+      // Ignores an error of `arrange` at this point. The row itself reports the error when it runs.
       at.catch(() => undefined);
       begun.set(row, { c, at });
     }
@@ -90,7 +93,8 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>, sa
       test(row.title, async () => {
         const people = free.pop() ?? (await makePeople(world));
         const c = createCase(world, people);
-        // If no key of the row were evicted, the row would only repeat the test on hot data.
+        // Counts the evicted keys. If no key were evicted, the test on evicted data would be the same as the test on
+        // hot data.
         let evicted = 0;
         const evict = async () => {
           evicted += await c.evict();

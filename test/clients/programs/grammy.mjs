@@ -1,4 +1,4 @@
-/** A grammY bot. Prints each text that the bot handles. `/draft` and `/edit` stream their words. */
+/** A grammY bot that prints each text it handles. The commands `/draft` and `/edit` send an answer word by word. */
 import { Bot } from 'grammy';
 
 const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;
@@ -6,8 +6,8 @@ const { API_ROOT, BOT_TOKEN, HEADERS } = process.env;
 const withHeaders = (url, init) => {
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(JSON.parse(HEADERS))) headers.set(name, value);
-  // Passes a signal of Node.js instead of the signal of grammY, because newer versions of Node.js accept only their own
-  // signals.
+  // Passes an AbortSignal of Node.js instead of the signal from grammY, because `fetch` in newer versions of Node.js
+  // accepts only signals of Node.js.
   const aborting = new AbortController();
   init.signal?.addEventListener('abort', () => aborting.abort());
   return fetch(url, { ...init, headers, signal: aborting.signal });

@@ -1,4 +1,4 @@
-/** A Telegraf bot. Prints each text that the bot handles. `/draft` and `/edit` stream their words. */
+/** A Telegraf bot that prints each text it handles. The commands `/draft` and `/edit` send an answer word by word. */
 import http, { Agent } from 'node:http';
 import { Telegraf } from 'telegraf';
 import { message } from 'telegraf/filters';
