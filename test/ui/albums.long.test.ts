@@ -67,8 +67,8 @@ const albumsOf = (page: Page): Locator =>
   page.getByRole('article').filter({ has: page.locator('.album, .media') });
 
 /**
- * For each grid, returns the empty area in px². Also returns by how many pixels the pictures in one row differ in
- * height.
+ * Returns two numbers for each album grid: the empty area in px², and by how many pixels the pictures in one row differ
+ * in height.
  */
 const holesOf = (page: Page) =>
   page.locator('.album').evaluateAll((grids) =>
@@ -140,7 +140,7 @@ test('an album without a caption shows its time on the pictures, with no empty s
 test('in a channel, an album is one post with one set of reactions, and the chat shows the same set', async () => {
   const channel = await newChat('channel', 'Gallery');
   const ids = await sendAlbum(channel, photos(4), ['', 'The harbour at dawn']);
-  // The page of posts has 20 messages, so the album begins on the second page.
+  // Sends 18 more posts. A page of posts has 20 messages, so the album begins on the second page.
   for (let i = 1; i <= 18; i++)
     await resultOf(world.service.app(alice, 'POST', `/api/chats/${channel}/messages`, { text: `post ${i}` }));
   const page = await world.open(alice, `#/chat/${channel}/posts`, {
@@ -166,7 +166,7 @@ test('in a channel, an album is one post with one set of reactions, and the chat
   expect(world.faults()).toEqual([]);
 });
 
-test('an album is shown when all of it is loaded, even if it begins on an older page of history', async () => {
+test('an album is shown when all its items are loaded, even if it begins on an older page of history', async () => {
   const group = await newChat('channel', 'Pages');
   const ids = await sendAlbum(group, photos(4), ['Cut by a page']);
   for (let i = 1; i <= 48; i++)
@@ -176,7 +176,7 @@ test('an album is shown when all of it is loaded, even if it begins on an older 
   await page.goto(`${world.wire.url}/app#/chat/${group}`);
   const log = page.getByRole('log');
   await log.getByText('line 48').waitFor();
-  // The older page never arrives, so the list ends above the album.
+  // The older page of history never arrives, so the list shows only the messages after the album.
   await expect
     .poll(async () => {
       await log.evaluate((box) => box.scrollTo(0, 0));

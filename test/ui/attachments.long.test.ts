@@ -91,8 +91,8 @@ async function countUrls(page: Page): Promise<() => Promise<number>> {
 }
 
 /**
- * Limits uploads to this many bytes per second. Returns a function that removes the limit, because only the same
- * session can remove it.
+ * Limits uploads to this many bytes per second. Returns a function that removes the limit, because only the DevTools
+ * session that set the limit can remove it.
  */
 async function slowDown(page: Page, bytes_per_s: number): Promise<() => Promise<void>> {
   const devtools = await page.context().newCDPSession(page);
@@ -175,7 +175,7 @@ const give = (page: Page, selector: string, type: string, names: readonly string
     { type, names, text },
   );
 
-/** Drags a file over the chat until the page reacts. The code for dropped and pasted files is loaded after the page. */
+/** Drags a file over the chat until the page reacts, because the page loads the code for dropped files later. */
 const dragOver = (page: Page) =>
   expect.poll(() => give(page, '.main', 'dragover', ['a.txt']), { timeout: 30_000 }).toBe(true);
 
@@ -198,7 +198,7 @@ test('files can be dropped only on the open chat, which then shows a drop zone',
   await expect.poll(() => contentOf(chat)).toEqual(['a.txt', 'b.txt']);
 });
 
-test('a pasted picture is attached, but a picture that belongs to pasted text is not', async () => {
+test('a pasted picture is attached, unless the clipboard also contains formatted text', async () => {
   const { chat, page } = await openGroup('Paste');
   await page.evaluate(
     async (bytes) => {
@@ -234,7 +234,7 @@ test('an upload shows the bytes of each file, can be cancelled, and can be sent 
   await log(page).getByRole('alert').getByText('Not sent').waitFor();
   await expect.poll(() => bars.count()).toBe(0);
   await speedUp();
-  // A cancelled message is not sent after a reload either.
+  // After a reload, the cancelled message is still not sent.
   await page.reload();
   await log(page).getByRole('alert').getByText('Not sent').waitFor();
   await send(page, 'meanwhile');
@@ -283,7 +283,7 @@ test('a refused upload shows the reason, delays the files sent with it, and can 
   });
 });
 
-test('when a refused upload is sent again, the files sent with it follow', async () => {
+test('when a person sends a refused upload again, the files that waited for this upload are sent afterwards', async () => {
   const { chat, page } = await openGroup('Again');
   const refusal = { ok: false, error_code: 400, description: 'Bad Request: IMAGE_PROCESS_FAILED' };
   await page.route('**/messages', (route) =>
@@ -334,7 +334,7 @@ test('files beyond the limits are refused, the error names the limit, and nothin
   await expect.poll(() => contentOf(chat)).toEqual(['a.txt']);
 });
 
-test('an unsent picture is sent even if an earlier version of the application stored it', async () => {
+test('the application sends an unsent picture that an earlier version of the application stored', async () => {
   const { chat, page } = await openGroup('Before');
   await page.evaluate(
     async ({ user, to, bytes }) => {

@@ -9,7 +9,7 @@ import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/servi
 import { type Cast, createCast } from './cast.js';
 import { onSharedWorld, type World } from './world.js';
 
-// A busy machine draws pages slowly.
+// Allows two minutes for each test, because a busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
@@ -45,7 +45,8 @@ test('a button that replaces a pressed button does not look pressed', async () =
     expect((keyboard?.x ?? 0) + (keyboard?.width ?? 0)).toBeLessThanOrEqual(
       (list?.x ?? 0) + (list?.width ?? 0),
     );
-    // Checks that no word is broken. With a broken word, the text of a button would be taller than one line.
+    // Checks that no word is broken across lines. With a broken word, the text of a button would be taller than one
+    // line.
     const [height, line] = await page
       .locator('.key span', { hasText: 'Preferences' })
       .first()
@@ -72,7 +73,7 @@ test('the card of a live location shows each move and the end of the location', 
   const stopped = async () => (await world.service.bot(made, 'stopMessageLiveLocation', place)).status;
   await expect.poll(stopped).toBe(200);
   await card(/^Live location ended 52.60000, 13.50000$/).waitFor();
-  // When the period ends, the card changes even though the browser receives no event.
+  // When the period of the live location ends, the card changes even though the browser receives no event.
   const short = await resultOf(world.service.bot(made, 'sendLocation', { ...at, live_period: 60 }));
   await card(/^Live location 52.52000, 13.40500 Until /).waitFor();
   await page.clock.install({ time: (short.date + 3_600) * 1000 });
@@ -96,7 +97,7 @@ test('a die is shown large, and a video note is shown as a circle', async () => 
   expect(world.faults()).toEqual([]);
 });
 
-test('the menu button of a bot opens a Web App that knows the person', async () => {
+test('the menu button of a bot opens a Web App, which gets the id of the person', async () => {
   await world.service.openChat(alice, made);
   const menu_button = {
     type: 'web_app',

@@ -8,7 +8,7 @@ import type { World } from './world.js';
 export interface Cast {
   readonly alice: TestUser;
   readonly bob: TestUser;
-  /** The bot of alice. */
+  /** The bot that Alice owns. */
   readonly made: TestBot;
   /** The running program of the bot. The caller must stop it. */
   readonly bot: Bot;
@@ -22,8 +22,8 @@ export async function createCast(world: World): Promise<Cast> {
   const { service } = world;
   const [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   const made = await service.newBot(alice, 'echo');
-  // Closes idle connections earlier than a front, which closes them after 8 s. A call on a connection that the front is
-  // closing can fail.
+  // Closes an idle connection before the front closes it after 8 s. A call on a connection that the front is closing
+  // can fail.
   const agent = new Agent({ keepAlive: true, timeout: 4_000 });
   const bot = new Bot(made.token, { client: { apiRoot: service.fronts[0].url, baseFetchConfig: { agent } } });
   bot.command('start', (ctx) =>

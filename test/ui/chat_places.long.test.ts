@@ -1,4 +1,4 @@
-/** Tests how a person pins and archives chats. The person's other windows must show this too. */
+/** Tests how a person pins and archives chats, and that the person's other windows show the change. */
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
@@ -80,7 +80,7 @@ test('a chat can be archived, found and brought back with the keyboard', async (
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await gone(page, 'Deck');
-  // The archive is the first row, so the arrow keys reach it.
+  // The archive is the first row of the chat list, so the arrow keys reach it.
   await page.locator('.chat-row-box > .chat-row').first().focus();
   await page.keyboard.press('ArrowUp');
   expect(await focused(page)).toBe('#/archive');
@@ -115,7 +115,7 @@ test('a message brings an archived chat back in every window, and a muted chat s
     await archiveRow(window).getByText('1 unread').waitFor({ state: 'attached' });
     await archiveRow(window).getByText('Flag', { exact: true }).waitFor();
   }
-  // After a reload, the list from the service has the same order.
+  // Reloads the page, because the list that the service returns must have the same order.
   await page.reload();
   await row(page, 'Ensign').waitFor();
   await archiveRow(page).getByText('1 unread').waitFor({ state: 'attached' });

@@ -177,7 +177,7 @@ test('a text that is typed right after the page is shown does not replace a draf
   await page.route('**/api/me/drafts/**', (route) => route.abort());
   await field(page).fill('half a thought');
   await expect.poll(() => storedDrafts(page, alice)).toContainEqual(expect.objectContaining({ chat }));
-  // The browser reads its storage slowly.
+  // Delays each transaction of the browser's storage by two seconds, so that typing begins before the draft is read.
   await page.addInitScript(() => {
     const given = Object.getOwnPropertyDescriptor(IDBTransaction.prototype, 'oncomplete');
     Object.defineProperty(IDBTransaction.prototype, 'oncomplete', {
@@ -306,7 +306,7 @@ test('while a person has scrolled up, the down arrow counts new messages until t
   await expect.poll(() => inView(page, 'pear')).toBe(true);
   await page.locator('.to-end').waitFor({ state: 'detached' });
   await expect.poll(unread).toBe(0);
-  // The line above the first of these messages disappears when the person writes.
+  // The line above the first new message disappears when the person writes.
   const line = page.locator('.unread-line + *, :has(> .unread-line) + *').first();
   await expect.poll(() => line.textContent()).toContain('apple');
   await write(page, 'thanks');
@@ -341,7 +341,7 @@ test('in a window without focus, the first unread message stays in view', async 
   expect(world.faults()).toEqual([]);
 });
 
-test('in every window of its creator, a new group is the first chat in the list', async () => {
+test('a new group is the first chat in the list, in every window of the creator', async () => {
   const { service } = world;
   const dora = await service.newUser('dora');
   await service.newGroup(dora, 'Earlier');

@@ -31,7 +31,7 @@ const isComparing = process.env.PETREL_UI_COMPARE === '1' && !isKeeping;
 const only = process.env.PETREL_UI_SCENES?.split(',');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const languages = { en: { ...en, ...later }, ru, hy };
-/** Windows by their width. The widest window comes first, because scenes are opened in this window. */
+/** Window sizes, keyed by width. */
 const sizes = {
   1440: { width: 1440, height: 900 },
   1024: { width: 1024, height: 768 },
@@ -66,8 +66,9 @@ afterAll(async () => {
 });
 
 /**
- * Runs axe. The dark look needs only the rules on colours, because all other parts are the same. A popup menu needs no
- * landmark around it. A list of options needs no focus to scroll, because the text field selects its options.
+ * Runs axe. The dark look needs only the rules on colours, because everything else is the same in both looks. A popup
+ * menu needs no landmark around it. A list of options needs no focus to scroll, because the text field selects its
+ * options.
  */
 async function findings(page: Page, look: 'light' | 'dark'): Promise<string[]> {
   await page.evaluate(axe);
@@ -119,7 +120,7 @@ const overflowing = (page: Page) =>
     });
   });
 
-/** Returns pairs of texts of the topmost layer that cover each other. Positioned elements may cover others. */
+/** Returns pairs of texts that overlap in the topmost layer. Overlaps by elements with a CSS position are allowed. */
 const overlapping = (page: Page) =>
   page.evaluate(() => {
     const layer = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
@@ -139,7 +140,7 @@ const overlapping = (page: Page) =>
     const texts: Array<{ node: Node; rect: NonNullable<ReturnType<typeof clipped>> }> = [];
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.textContent?.trim() === '' || node.parentElement?.closest('.sr-only, script, style')) continue;
-      // The texts in closed details have positions, although they are hidden.
+      // Skips hidden texts, because the texts in a closed `details` element still have positions.
       if (!node.parentElement?.checkVisibility()) continue;
       const range = document.createRange();
       range.selectNodeContents(node);
@@ -202,7 +203,7 @@ interface Pages {
   readonly look: 'light' | 'dark';
 }
 
-/** Shows a scene in a window and returns what is wrong with it. */
+/** Shows a scene in a window, and returns the faults of the scene. */
 async function faultsOf(page: Page, scene: Scene, { code, look }: Pages, width: (typeof widths)[number]) {
   const wrong: string[] = [];
   if (scene.who === null) offerDemo();
@@ -212,7 +213,7 @@ async function faultsOf(page: Page, scene: Scene, { code, look }: Pages, width: 
       wrong.push(error.message.slice(0, 300)),
     );
   else await page.waitForTimeout(250);
-  // The layout does not depend on colours.
+  // Checks the layout only in the light look, because the layout does not depend on colours.
   if (look === 'light') {
     wrong.push(...(await lasting(() => overflowing(page))).map((what) => `overflows: ${what}`));
     wrong.push(...(await lasting(() => overlapping(page))).map((what) => `overlap: ${what}`));
@@ -222,7 +223,7 @@ async function faultsOf(page: Page, scene: Scene, { code, look }: Pages, width: 
   return wrong;
 }
 
-/** Compares the windows of a scene with the kept picture, or keeps them. */
+/** Compares a scene with its stored picture, or stores a new picture, depending on the settings of the run. */
 async function compare(name: string, shots: readonly Shot[], drawing: string): Promise<string[]> {
   const sheet = await sheetOf(shots);
   if (isKeeping) keep(name, sheet, drawing);
@@ -232,7 +233,7 @@ async function compare(name: string, shots: readonly Shot[], drawing: string): P
   return found;
 }
 
-// The other languages need one look.
+// Languages other than English are checked only in the light look, because the layout does not depend on colours.
 test.each([
   ['en', 'light'],
   ['en', 'dark'],

@@ -263,7 +263,9 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   return receiver;
 }
 
-/** Caches the answer from a bot to an inline query in the direct chat with another bot. */
+/**
+ * Sends an inline query to the bot `quiet` from the chat with the bot `guide`, so that the answer of `quiet` is cached.
+ */
 async function fillInline(service: Service, { alice, guide, quiet }: Gallery): Promise<void> {
   const mode = { enabled: true, placeholder: 'Search walks', feedback: true };
   await resultOf(service.app(alice, 'PUT', `/api/me/bots/${quiet.id}/inline_mode`, mode));

@@ -83,7 +83,7 @@ async function findings(page: Page): Promise<string[]> {
     const { axe: all } = window as unknown as {
       axe: { run: (at: string, options: object) => Promise<{ violations: Array<{ id: string }> }> };
     };
-    // The keys in the text field scroll the results.
+    // The results need no focus for scrolling, because the arrow keys in the text field scroll them.
     const options = { rules: { 'scrollable-region-focusable': { enabled: false } } };
     return (await all.run('.inline-panel', options)).violations.map(({ id }) => id);
   });
@@ -166,7 +166,7 @@ test('after Escape closes the inline results, the text can be sent as it is', as
   await expect.poll(newest).toMatchObject({ text: `@${bot.username} plain` });
 });
 
-test('the application explains an empty answer and a silent bot, and ignores the username of a person', async () => {
+test('the application says if a bot has no results or does not answer, and the username of a person starts no inline query', async () => {
   const page = await open();
   await type(page, '');
   await page.getByText('Search numbers').waitFor();
@@ -193,7 +193,7 @@ test('only the window in which the person types sends inline queries', async () 
   await type(page, 'shared');
   await expect.poll(() => fieldOf(other).inputValue()).toBe(`@${bot.username} shared`);
   await resultsOf(page).getByText('Result 1', { exact: true }).waitFor();
-  // Waits longer than the pause before a query.
+  // Waits longer than the window waits before it sends a query.
   await other.waitForTimeout(1_500);
   expect(queries.filter((query) => query.startsWith('shared'))).toEqual(['shared|']);
   expect(await resultsOf(other).count()).toBe(0);

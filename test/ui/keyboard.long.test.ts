@@ -1,4 +1,7 @@
-/** Tests the application with the keyboard alone: the focus moves to what opens, and returns when it closes. */
+/**
+ * Tests the application with the keyboard alone. The focus moves to a panel that opens, and returns when the panel
+ * closes.
+ */
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
@@ -84,7 +87,7 @@ test('the focus stays in the list of chats when a person archives, pins and unpi
   const page = await world.open(bob);
   const links = page.locator('.chat-row-box > .chat-row');
   const shown = () => links.evaluateAll((rows) => rows.map((row) => row.getAttribute('href')));
-  /** The link of the row that has the focus. */
+  /** Returns the address of the chat whose row has the focus. */
   const focused = () =>
     page.evaluate(() => {
       const at = document.activeElement;

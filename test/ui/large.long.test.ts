@@ -13,19 +13,19 @@ const messages_total = 100_000;
 const batch = 100;
 /** The maximum number of drawn rows: the rows in view, and some rows above and below them. */
 const rows_max = 150;
-/** The upper bound of messages that the page keeps of a chat. */
+/** The maximum number of messages of one chat that the page keeps in memory. */
 const kept_max = 4_000;
 /**
- * The limit is generous, because a busy machine slows a page down too. The test only detects delays of seconds. A pause
- * of the machine may lengthen single tasks, but a slow page has many long tasks.
+ * The limit for one task is generous, because a busy machine slows a page down too. A pause of the machine may lengthen
+ * a few tasks, but a slow page has many long tasks.
  */
 const long_task_ms_max = 1_500;
 const long_tasks_max = 3;
 const heap_growth_bytes_max = 60_000_000;
-/** The test of frames scrolls through this many messages, by `step_px` in every frame. */
+/** The number of messages that the frame test scrolls through. The test scrolls by `step_px` in every frame. */
 const scrolled_total = 5_000;
 const step_px = 120;
-/** The goal is 55 frames per second. */
+/** The maximum time per frame for the goal of 55 frames per second. */
 const frame_ms_goal = 1_000 / 55;
 
 let world: World;
@@ -72,7 +72,7 @@ const drawn = (page: Page): Promise<number[]> =>
       .map(([, id]) => id),
   );
 
-/** Checks that there are no gaps, no duplicates, and no more rows than needed. */
+/** Checks that the drawn rows have no gaps and no duplicates, and that there are at most `rows_max` rows. */
 function holdRows(ids: readonly number[]): void {
   expect(ids.length).toBeLessThanOrEqual(rows_max);
   const from = ids[0] ?? 0;
@@ -93,9 +93,9 @@ const watchFrames = (page: Page) =>
   });
 
 /**
- * Turns the wheel once, and waits until the page has scrolled and drawn the rows at the new position. A browser scrolls
- * smoothly, and the rows change a frame later. Without this wait, a busy page may move by two turns and skip rows. Waits
- * at most two seconds for the scrolling, because a page at its end does not scroll.
+ * Turns the wheel once, and waits until the page has drawn the rows at the new position. A browser scrolls smoothly,
+ * and draws the rows a frame later. Without this wait, a busy page could handle two turns at once and skip rows. A page
+ * that is already at its end does not scroll, so this function waits for at most two seconds.
  */
 async function turn(page: Page, by: number): Promise<void> {
   await page.evaluate(() => {
@@ -125,7 +125,7 @@ async function wheel(
     const seen = new Set(await page.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]));
     if (await done(seen)) return seen;
     await turn(page, by);
-    // Pages of history arrive with a delay.
+    // Waits until the next page of history has arrived.
     await page.locator('.loading-pill').waitFor({ state: 'detached' });
   }
   throw new Error('the page did not get there in 2,000 turns');

@@ -1,4 +1,6 @@
-/** Tests how messages, notes and the emoji search look and behave on desktops and phones. */
+/**
+ * Tests how messages, the notes at the bottom of the page and the emoji search look and behave on desktops and phones.
+ */
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
@@ -41,7 +43,7 @@ test('the emoji search shows the emoji with the exact name first', async () => {
   expect(world.faults()).toEqual([]);
 });
 
-test('right-to-left text is aligned to the right, and messages of others in a group have an avatar', async () => {
+test('right-to-left text is aligned to the right, and in a group, messages from other people have an avatar', async () => {
   await post(bob, group, 'A long line from left to right, so that the bubble is wide\nabc');
   await post(bob, group, 'שורה ארוכה מאוד מימין לשמאל, כדי שהבועה תהיה רחבה\nשלום');
   await post(alice, group, 'mine');
@@ -130,7 +132,7 @@ test('an unsent reply is stored in the browser without the contents of the quote
   await sent.getByText('a secret of bob').waitFor();
 });
 
-test('suggestions and the drop zone are left out if their code cannot be loaded', async () => {
+test('a chat still opens if the code of the suggestions and of the drop zone cannot be loaded', async () => {
   const page = await world.open(alice, `#/chat/${group}`);
   const refused: string[] = [];
   await page.route(/\/app\/assets\/(suggestions|drop_zone)/, (route) => {

@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Answers every query about requests with 300 requests in the last point. */
+/** Simulates Prometheus: answers each query about requests with one point of 300 requests, at the end of the range. */
 function answerAsPrometheus({ url = '' }: IncomingMessage, response: ServerResponse): void {
   const { searchParams } = new URL(url, 'http://prometheus');
   const counts = searchParams.get('query')?.includes('petrel_requests_total');
@@ -106,7 +106,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: `${folder}/ops-${name}.png`, fullPage: true });
 }
 
-/** Opens the page of the bot by the search, with the keyboard only. */
+/** Searches for the bot with the keyboard and opens its page. */
 async function openBot(page: Page): Promise<void> {
   await page.getByLabel('Search bots and people').focus();
   await page.keyboard.type(bot.username.slice(1));
@@ -149,7 +149,7 @@ test('with the keyboard alone, an operator finds a bot, suspends the bot and end
   expect(await queue.textContent()).toContain(host);
   await page.getByRole('region', { name: 'Attempts by outcome, table' }).getByText(/500/).first().waitFor();
   await page.getByRole('button', { name: 'Suspend', exact: true }).press('Enter');
-  // The focus is on the button that changes nothing.
+  // The confirmation first focuses Cancel, so that a second Enter does not suspend the bot.
   await expect.poll(focused).toBe('Cancel');
   expect((await world.service.bot(bot, 'getMe')).status).toBe(200);
   await page.getByRole('button', { name: 'Yes, suspend' }).press('Enter');
@@ -168,12 +168,12 @@ test('with the keyboard alone, an operator finds a bot, suspends the bot and end
   expect(world.faults()).toEqual([]);
 });
 
-test('if two queues of a bot have the same outcome, the page of the bot shows the outcome twice', async () => {
+test('the page of a bot lists the outcomes of each delivery queue separately', async () => {
   const { service } = world;
   const busy = await service.newBot(owner, 'busy');
   const database = new pg.Client(service.databaseUrl);
   await database.connect();
-  // The route of slot 9 was deleted, so neither of the two outcomes has the name of a route.
+  // The route of slot 9 has been deleted, so the page shows no route name for its outcomes.
   await database
     .query(
       `insert into delivery_failures (bot_id, id, update_id, at, status, error, latency_ms, answer, tries, slot)
@@ -270,7 +270,7 @@ test('while figures change, the rows of a table keep their order until a person 
   expect(world.faults()).toEqual([]);
 });
 
-test('the charts show the values of any point to the pointer and to the keyboard', async () => {
+test('the pointer or the keyboard selects a point in time, and the charts show the values at this point', async () => {
   await resultOf(world.service.bot(bot, 'getMe'));
   const page = await look();
   const chart = (name: string) => page.getByRole('slider', { name: `${name}, point in time`, exact: true });
@@ -296,7 +296,7 @@ test('the charts show the values of any point to the pointer and to the keyboard
     .toMatch(/: delivered [\d.]+ \/s, 5xx [<\d.]+ \/s$/);
 });
 
-test('the page of operators loads the whole history once, and then loads only new points', async () => {
+test("the operators' page loads the whole history once, and then loads only new points", async () => {
   const page = await world.open(null);
   const queries: string[] = [];
   page.on('request', (request) => {

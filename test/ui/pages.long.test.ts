@@ -189,7 +189,7 @@ test('messages written offline are sent automatically, once and in order, after 
   expect(world.faults()).toEqual([]);
 });
 
-test('a username typed into the search field of the chat list is also searched outside the list', async () => {
+test('a search for a username also finds bots that are not in the chat list', async () => {
   const { service } = world;
   for (const title of ['Mountain huts', 'Mountain bread', 'Sea']) await service.newGroup(bob, title, []);
   const page = await world.open(bob);

@@ -113,7 +113,7 @@ test('after one person blocks another, neither can write until the block ends', 
   expect(world.faults()).toEqual([]);
 });
 
-test('a person changes their name and avatar, and other windows show both', async () => {
+test('when a person changes their name and avatar, other windows show the new name and the new avatar', async () => {
   const chat = await openChat();
   await app(alice, 'POST', `/api/chats/${chat}/messages`, { text: 'Hello Bob' });
   const group = await world.service.newGroup(bob, 'Walkers', [alice]);

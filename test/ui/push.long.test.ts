@@ -8,7 +8,7 @@ import { type Browser, makeBrowser } from '../push/browser.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { separateTests, startWorld, type World } from './world.js';
 
-// A busy machine draws pages slowly.
+// Allows two minutes for each test, because a busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
@@ -81,7 +81,7 @@ async function withSubscription(page: Page, subscription: Browser['subscription'
       toJSON: () => given,
       unsubscribe: async () => localStorage.removeItem(key),
     });
-    // The browser also stores the key of the subscription. In this test, it is the key of the service.
+    // A real browser stores a key with the subscription. Here, `getSubscription` returns a subscription without a key.
     PushManager.prototype.getSubscription = async () =>
       (localStorage.getItem(key) ? made(null) : null) as PushSubscription | null;
     PushManager.prototype.subscribe = async (options) => {
@@ -197,7 +197,7 @@ test('a window in the background does not suppress notifications', async () => {
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await turn(true);
-  // Waits, because the first stream may begin after the list is shown.
+  // Waits, because the page may open its event stream after it has shown the chat list.
   await expect.poll(() => streams.at(-1)).toBe('?background=true');
   const send = (text: string) => world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text });
   await resultOf(send('While hidden'));

@@ -143,7 +143,7 @@ test('a keyboard is shown even if it arrives while the chat is still loading an 
   await keysOf(page).getByRole('button', { name: 'Late' }).waitFor();
 });
 
-test('in a group, only the mentioned person sees a selective keyboard, and a press on it replies to the message with the keyboard', async () => {
+test('in a group, only a mentioned person sees a selective keyboard, and a press replies to the message with the keyboard', async () => {
   const group = await world.service.newGroup(alice, 'Dinner', [bob, bot]);
   const [a, b] = [await world.open(alice, `#/chat/${group}`), await world.open(bob, `#/chat/${group}`)];
   await Promise.all([a, b].map((page) => fieldOf(page).waitFor()));

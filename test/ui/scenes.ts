@@ -12,7 +12,10 @@ export interface Scene {
    * another size.
    */
   readonly anew?: true;
-  /** Whether the scene looks different in each run, for example because it scrolls. Its pictures are not compared. */
+  /**
+   * Whether the scene looks different in each run, for example because it scrolls. The pictures of such a scene are not
+   * compared.
+   */
   readonly varies?: true;
   /** Runs on the opened page. `words` are the texts in its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
@@ -119,7 +122,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
       path: direct,
       act: async (page) => {
         const album = page.getByRole('log').getByText('From last year, hour by hour');
-        // Narrow windows do not draw the album until it is near.
+        // In a narrow window, the page draws the album only when the album is nearly in view.
         for (let n = 0; n < 20 && !(await album.isVisible()); n++) await scroll(page, -300);
         await album.evaluate((element) => element.scrollIntoView({ block: 'end' }));
         await page.waitForTimeout(500);
@@ -428,7 +431,7 @@ export function scenesOf({ bob, guide, quiet, fresh, group, channel, post }: Gal
         await page.locator('.drop-zone').waitFor();
       },
     },
-    // These two scenes come late, because their unsent messages stay in the group.
+    // The next two scenes leave unsent messages in the group, so they come after most other scenes.
     {
       name: 'attachments_refused',
       path: `#/chat/${group}`,

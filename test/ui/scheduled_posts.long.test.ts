@@ -33,7 +33,7 @@ const fieldOf = (page: Page, seconds: number) =>
     return new Date(ms - offset).toISOString().slice(0, 16);
   }, seconds * 1_000);
 
-test('an author schedules the text of the composer, and changes, publishes and deletes posts in the list', async () => {
+test('an author schedules the text in the composer, and changes, publishes and deletes scheduled posts in the list', async () => {
   const page = await world.open(alice, `#/chat/${channel}`);
   await composer(page).fill('The **first** post');
   await button(page, 'Scheduled posts').click();

@@ -1,6 +1,6 @@
 /**
- * Keeps a picture of every scene in `test/ui/screens`, and compares new screenshots with it. The comparison is coarse,
- * because times, ports and ids differ between runs: it finds lost styles, missing parts and moved columns.
+ * Stores a picture of every scene in `test/ui/screens`, and compares new screenshots with it. The comparison is coarse,
+ * because times, ports and ids differ between runs. It finds lost styles, missing parts and moved columns.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import sharp from 'sharp';
 const folder = fileURLToPath(new URL('screens', import.meta.url));
 const browserFile = join(folder, 'browser.json');
 
-/** Kept pictures have half the size of the window. */
+/** Stored pictures have half the size of the window. */
 const scale = 0.5;
 const gap_px = 8;
-/** The side of the squares whose mean brightness is compared, in pixels of a kept picture. */
+/** The side of the squares whose mean brightness is compared, in pixels of a stored picture. */
 const square_px = 16;
 /** A square counts as different if its mean brightness (0 to 255) has changed by more than this number. */
 const brightness_max = 24;
-/** The share of squares of a window that may differ. */
+/** The maximum share of squares of a window that may differ between two pictures. */
 const share_max = 0.1;
 
 /** A screenshot of one window, as PNG. */
@@ -59,7 +59,7 @@ async function squaresOf(sheet: Buffer, left: number, { width, height }: Shot): 
   ];
 }
 
-/** Returns the windows of a new sheet that differ from the kept sheet. */
+/** Returns the windows of a scene whose new picture differs from the stored picture. */
 export async function differing(name: string, sheet: Buffer, shots: readonly Shot[]): Promise<string[]> {
   if (!existsSync(fileOf(name))) return [`${name} has no kept picture`];
   const kept = readFileSync(fileOf(name));
@@ -76,7 +76,10 @@ export async function differing(name: string, sheet: Buffer, shots: readonly Sho
   return found;
 }
 
-/** Describes how this browser draws text. Other versions and other fonts draw other pictures. */
+/**
+ * Describes how this browser draws text, because pictures from other browser versions or other fonts cannot be
+ * compared.
+ */
 export const drawingOf = (page: Page): Promise<string> =>
   page.evaluate(() => {
     const context = document.createElement('canvas').getContext('2d');
@@ -88,7 +91,7 @@ export const drawingOf = (page: Page): Promise<string> =>
     return [navigator.userAgent.match(/Chrome\/\d+/)?.[0], ...widths].join(' ');
   });
 
-/** Returns whether the kept pictures were drawn in the same way. */
+/** Returns whether the stored pictures were drawn with the same browser version and fonts. */
 export const areComparable = (drawing: string): boolean =>
   existsSync(browserFile) && JSON.parse(readFileSync(browserFile, 'utf8')).drawing === drawing;
 

@@ -51,7 +51,7 @@ test('a search in the chat list shows chats and messages in separate groups, and
   await bubble(page).waitFor();
   await expect.poll(() => bubble(page).isVisible()).toBe(true);
   await expect.poll(() => page.url()).toMatch(new RegExp(`#/chat/${group}$`));
-  // The same link works a second time.
+  // A second click on the same search result opens the message again.
   await page.getByRole('button', { name: /newest/i }).click();
   await page.getByRole('log').getByText('Log entry 69', { exact: true }).waitFor();
   await found(page).click();

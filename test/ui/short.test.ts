@@ -18,7 +18,7 @@ import { longTest } from '../support/tiers.js';
 import { type Cast, createCast } from './cast.js';
 import { separateTests, startHook, startPages, startWorld, type World } from './world.js';
 
-// A busy machine draws pages slowly.
+// Allows two minutes for each test, because a busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
@@ -42,7 +42,7 @@ beforeAll(async () => {
   ({ alice, bob, made, bot } = cast);
 });
 
-/** The windows of the people, keyed by the id of the person. */
+/** One window for each person, keyed by the id of the person. */
 const windows = new Map<number, Page>();
 
 /**
@@ -62,15 +62,15 @@ async function visit(user: TestUser, path: string): Promise<Page> {
 }
 
 /**
- * Shows another page of the application without a reload. Resolves when the page before is gone, because both pages may
- * have a text field.
+ * Shows another page of the application without a reload. Resolves when the previous page is gone, because the previous
+ * page may have a text field too.
  */
 const show = (page: Page, path: string): Promise<void> =>
   page.evaluate(
     (hash) =>
       new Promise<void>((resolve) => {
         if (location.hash === hash) return resolve();
-        // The application listens to this event too, and its listener is called first.
+        // The application registered its listener for this event first, so it has already handled the event here.
         addEventListener('hashchange', () => resolve(), { once: true });
         location.hash = hash;
       }),
@@ -215,8 +215,8 @@ test('a link shows a preview of its page, and nothing moves when the preview arr
   expect(await card.getAttribute('href')).toBe(`${pages.url}/found`);
   expect(await places()).toEqual(before);
   await expect.poll(() => answered).toBe(2);
-  // If a page has no title, the card of its link stays while the message is shown. When the message is drawn again, the
-  // message has no card.
+  // If a linked page has no title, the card of the link stays until the message is drawn again, so that the messages do
+  // not move.
   await page.goto(`${world.wire.url}/app#/settings`);
   await log.waitFor({ state: 'detached' });
   await page.goto(`${world.wire.url}/app#/chat/${made.id}`);
@@ -346,7 +346,8 @@ test('a reply is sent only once, and messages written offline keep their order',
   await page.locator('.quote', { hasText: 'Where are you?' }).waitFor();
   await expect.poll(() => field.inputValue()).toBe('');
   await page.keyboard.press('Enter');
-  // The application shows the reply before it sends the reply. The route must not abort this call.
+  // Waits until the service has the reply, because the page shows the reply before it sends it. Only later calls are
+  // aborted.
   await expect.poll(texts).toEqual(['Where are you?', 'In a tunnel']);
   await page.route('**/messages', (route) => route.abort());
   await field.fill('one');
@@ -490,7 +491,7 @@ longTest('an operator sees the processes and replays dead letters', async () => 
   const killed = processes.getByRole('row', { name: `· ${second.pid}` });
   const redis = openAnywhere(service.redis);
   const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
-  /** Moves the last report of the killed process this many ms into the past. */
+  /** Makes the last report of the killed process `ms` older. */
   const pass = async (ms: number) => {
     for (const [node, text] of Object.entries(await redis.hgetall(key)))
       if (text.includes(`"pid":${second.pid},`))

@@ -1,4 +1,4 @@
-/** Signs up, signs in through a real identity provider, and ends sessions, in a browser. */
+/** Tests in a browser: sign-up, sign-in through a real identity provider, and the end of sessions. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -64,7 +64,10 @@ const serious = (page: Page) =>
     }),
   );
 
-/** Checks a page in both looks and two sizes, and takes screenshots if PETREL_UI_SHOTS is set. */
+/**
+ * Checks a page in the light and the dark look, on a desktop and on a phone. Takes screenshots if PETREL_UI_SHOTS is
+ * set.
+ */
 async function checkLooks(page: Page, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const)
     for (const [size, viewport] of [
@@ -116,7 +119,7 @@ test('a person signs in through the provider, and signing out ends the session',
   expect(await page.context().cookies(world.wire.url)).toEqual(
     expect.not.arrayContaining([expect.objectContaining({ name: 'petrel-sign-in' })]),
   );
-  // The code is no longer in the history.
+  // The browser's history no longer contains the sign-in code, so a reload does not use the code again.
   await page.reload();
   await page.getByText('This browser').waitFor();
   await button(page, 'Sign out').click();
@@ -155,7 +158,7 @@ test('a failed sign-in says why, and the person can try again', async () => {
   world.service.issued(await tokenIn(page));
 });
 
-test('a person who signed up is asked before the only session ends', async () => {
+test('a person who signed up and has only one session must confirm a sign-out', async () => {
   const page = await world.open(null);
   await signUp(page, 'Olga', 'olga_new');
   await list(page);

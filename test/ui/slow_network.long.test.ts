@@ -1,4 +1,4 @@
-/** Tests which requests the list of chats waits for, and measures how soon it appears on a slow network. */
+/** Tests which requests the list of chats waits for, and measures how soon the list appears on a slow network. */
 import type { Page } from 'playwright-core';
 import { expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
@@ -72,7 +72,7 @@ test('the second visit downloads no code, and shows the list of chats', async ()
   expect(world.faults()).toEqual([]);
 });
 
-test('the page asks for the person and for the chats at once, before its code is loaded', async () => {
+test('the page requests the profile and the list of chats before its code is loaded', async () => {
   const page = await world.open(alice);
   const asked = new Set<string>();
   let release = () => {};
@@ -91,7 +91,7 @@ test('the page asks for the person and for the chats at once, before its code is
   expect(world.faults()).toEqual([]);
 });
 
-test('the list appears before the event stream opens, and the open chat loads its messages afterwards', async () => {
+test('the chat list appears before the event stream opens, and the open chat loads its messages afterwards', async () => {
   const page = await world.open(alice, `#/chat/${group}`);
   await page.getByRole('log').waitFor();
   const asked: string[] = [];

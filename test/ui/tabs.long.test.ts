@@ -35,7 +35,7 @@ test('a chat can be opened in a new tab, and signing out in one tab signs out al
   for (const page of context.pages())
     await page.evaluate(() => document.documentElement.setAttribute('data-outdated', ''));
   await context.route('**/api/me/session', async (route) => {
-    // Until then, the page shows no form, because the page is about to be loaded again.
+    // Delays the sign-out. The pages must not show a sign-in form before they reload after the sign-out.
     await sleep(1_000);
     await route.continue();
   });

@@ -79,14 +79,14 @@ test('the arrow keys show each picture and video, except hidden media and media 
   await dialog(page).getByRole('button', { name: 'Next' }).click();
   await place(page, '5 / 5');
   await expect.poll(() => widthOf(page)).toBe(305);
-  // At the end, the button that had the focus is gone, but the keys still work.
+  // At the last picture, the button Next disappears together with its focus, but the arrow keys still work.
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowLeft');
   await place(page, '4 / 5');
   expect(world.faults()).toEqual([]);
 });
 
-test('the focus stays in the viewer, and Escape returns it to the picture', async () => {
+test('the focus stays in the viewer, and Escape moves the focus back to the picture in the chat', async () => {
   const page = await openViewer();
   const inside = () =>
     page.evaluate(() => {
@@ -106,7 +106,7 @@ test('the focus stays in the viewer, and Escape returns it to the picture', asyn
   await expect.poll(() => first.evaluate((button) => button === document.activeElement)).toBe(true);
 });
 
-/** Returns the scale of the picture and the position of its centre in the stage. */
+/** Returns the scale of the picture and the offset of its centre from the centre of the viewer. */
 const shownOf = (page: Page) =>
   image(page).evaluate((img: HTMLImageElement) => {
     const { left, top, width, height } = img.getBoundingClientRect();

@@ -227,7 +227,7 @@ test('an owner pings a webhook and a route, and sees the request and the answer 
   expect(pings).toEqual(Array(2).fill({ bot_id: bot.id, date: expect.any(Number) }));
   await page.setViewportSize({ width: 390, height: 800 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
-  // The page explains a refusal, and the former result disappears.
+  // The page explains why the test was refused, and no longer shows the result of the previous test.
   await resultOf(world.service.bot(bot, 'deleteWebhookRoute', { name: 'canary' }));
   await route.getByRole('button', { name: 'Send a test' }).click();
   await page.getByText('This no longer exists.').waitFor();

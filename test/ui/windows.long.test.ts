@@ -10,20 +10,20 @@ import { onSharedWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** How often each change is made. The table shows the median and the maximum. */
+/** How many times each change is made. The printed table shows the median and the maximum time. */
 const rounds = 5;
 /** The limit is generous, because a busy machine delays every window. The goal is 500 ms. */
 const shown_ms_max = 10_000;
 const phone = { width: 390, height: 844 };
 
-/** Elements that show a change, or that disappear with it. */
+/** The elements that show a change. With `isGone`, the change removes these elements. */
 interface Wanted {
   readonly selector: string;
-  /** The value that one of the elements, a text field, must have. */
+  /** If set, the elements are text fields, and one of them must have this value. */
   readonly value?: string;
   /** The text that one of the elements must contain. */
   readonly text?: string;
-  /** Whether no such element may be left. */
+  /** Whether the change removes all elements that match `selector` from the page. */
   readonly isGone?: boolean;
 }
 
@@ -31,14 +31,17 @@ let world: World;
 let [alice, bob] = [] as unknown as [TestUser, TestUser];
 let bot: TestBot;
 let windows: readonly Page[] = [];
-/** The times by kind of change, in ms: from the call and from its answer until the last window showed the change. */
+/**
+ * For each kind of change, two times in ms until the last window showed the change: from the call, and from the answer
+ * to the call.
+ */
 const times = new Map<string, Array<readonly [fromCall: number, fromAnswer: number]>>();
 
 onSharedWorld(async (opened) => {
   world = opened;
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
-  // People who share no chat with a person can add the person only a few times a day.
+  // Creates a common group, because people without a common chat can add each other only a few times a day.
   await service.newGroup(alice, 'Acquaintances', [bob]);
   bot = await service.newBot(alice, 'writer');
   await service.openChat(alice, bot);
@@ -72,7 +75,7 @@ async function showAll(hash: string, ready: string): Promise<void> {
   }
 }
 
-/** Starts to look at a page in every frame. `shownAt` becomes the time at which the page shows the expected change. */
+/** Starts to check a page in every frame. `shownAt` becomes the time at which the page shows the expected change. */
 function watch({ selector, text, value, isGone = false }: Wanted): void {
   const isShown = () => {
     const found = [...document.querySelectorAll(selector)].filter(
@@ -250,7 +253,7 @@ test("all windows of the owner show a bot's draft, final message, new name and n
   expect(world.faults()).toEqual([]);
 });
 
-test('all windows of the other person and of the person show a new name and a new avatar', async () => {
+test('when a person changes their name or avatar, all windows of both people in the chat show the change', async () => {
   const dave = await world.service.newUser('dave');
   const chat = await app(alice, 'POST', `/api/people/${dave.username}/chat`, {});
   await app(dave, 'POST', `/api/chats/${chat.id}/messages`, { text: 'Hello Alice' });
@@ -332,7 +335,7 @@ test('a draft of another window does not change the message that a person edits'
   await showAll(`#/chat/${group}`, 'main textarea');
   const [editor, typist] = windows as [Page, Page];
   const field = editor.locator('main textarea');
-  // The text field is shown before the messages are loaded.
+  // Waits for the message, because ArrowUp edits the last message and the text field is shown before the messages.
   await editor.getByRole('log').getByText('First version', { exact: true }).waitFor();
   await field.press('ArrowUp');
   await expect.poll(() => field.inputValue()).toBe('First version');
@@ -374,7 +377,7 @@ test('all windows show each reaction to a post', async () => {
   expect(world.faults()).toEqual([]);
 });
 
-test('if the list of chats arrives late, it neither hides a chat that was joined nor shows a chat that was left meanwhile', async () => {
+test('a chat list that arrives late hides no chat that was joined meanwhile, and shows no chat that was left meanwhile', async () => {
   const left = await world.service.newGroup(bob, 'Sandbank', [alice]);
   const page = await world.open(alice);
   const row = (chat: number) => page.locator(`.chat-row[href="#/chat/${chat}"]`);
@@ -405,7 +408,7 @@ test('if the list of chats arrives late, it neither hides a chat that was joined
   expect(world.faults()).toEqual([]);
 });
 
-test('if a summary arrives late, it does not hide a newer message', async () => {
+test('a new chat title that arrives late does not hide a newer message in the chat list', async () => {
   const page = await world.open(alice);
   const group = await world.service.newGroup(bob, 'Breakwater', [alice]);
   const row = page.locator(`.chat-row[href="#/chat/${group}"]`);

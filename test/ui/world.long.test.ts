@@ -1,4 +1,4 @@
-/** Tests that nothing a browser test leaves behind changes the next test of the file. */
+/** Tests that drafts, routes and windows that a browser test leaves behind do not affect the next test of the file. */
 import { expect, test, vi } from 'vitest';
 import { itemsOf, type TestUser } from '../support/service.js';
 import { onSharedWorld, type World } from './world.js';
@@ -26,7 +26,7 @@ const drafts = async () =>
     ({ text }: { text: string }) => text,
   );
 
-test('a test leaves a stored draft, a draft on its way, a route and two windows behind', async () => {
+test('a test leaves behind a stored draft, a draft that is being sent, a route and two windows', async () => {
   const [{ page, field }, kept] = [await open(), await open()];
   world.keep(kept.page);
   await field.fill('left behind');

@@ -72,14 +72,15 @@ export interface World {
   readonly service: Service;
   readonly browser: Browser;
   readonly wire: Awaited<ReturnType<typeof startWire>>;
-  /** Opens a new window in which the person is signed in. `faults` returns its errors. */
+  /** Opens a new window in which the person is signed in. `faults` returns the errors of this window. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
   faults(): string[];
   /** Keeps a window open for the next tests of the file. */
   keep(page: Page): void;
   /**
    * Ends a test: connects the windows again, removes all routes, closes the windows that are not kept, and removes the
-   * drafts of their people. A failed test also loses its faults.
+   * drafts of their people. After a failed test, also clears the errors of `faults`, so that the next test does not
+   * fail too.
    */
   endTest(isFailed: boolean): Promise<void>;
   /**

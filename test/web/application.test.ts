@@ -115,7 +115,7 @@ describe('a front serves the pages of the application', () => {
       expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable');
       if (small.headers['content-encoding']) expect(gunzipSync(small.bytes)).toEqual(plain.bytes);
       bytes += small.bytes.length;
-      // Follows only static imports. Chunks that load later are imported by a call of import().
+      // Follows only static imports, because a chunk that is loaded later is imported by a call of import().
       for (const [, name] of String(plain.bytes).matchAll(/(?:from|import)"\.\/([\w-]+\.js)"/g))
         await follow(`/app/assets/${name}`);
     };
@@ -197,7 +197,7 @@ describe('a person has a read position in each chat', () => {
       (await me(user, 'GET', '/api/chats')).items.find(({ id }: { id: number }) => id === group).unread_count;
     const first = await write(alice, 'one');
     await write(alice, 'two');
-    // The service messages about the new group and about Bob's addition count too.
+    // Two service messages count as unread too: one about the new group, and one about Bob's addition.
     expect([await unread(alice), await unread(bob)]).toEqual([undefined, 4]);
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: first.message_id });
     expect(await unread(bob)).toBe(1);

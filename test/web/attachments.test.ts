@@ -39,7 +39,7 @@ test('the largest files with long names and a long caption with many links fit i
   expect(body.byteLength).toBeGreaterThan(limits.upload_bytes_max - 128 * 1024);
 });
 
-test('files are divided into albums of one kind, in order', () => {
+test('files are divided, in order, into albums that each contain only one kind of file', () => {
   const files = [
     fileOf('1', 'image/png'),
     fileOf('2', 'video/mp4'),

@@ -69,7 +69,7 @@ describe('code colours', () => {
     ]);
   });
 
-  test('code is coloured if its language is given by another known name, and is not coloured if the language is unknown', () => {
+  test('code is coloured under every known name of its language, and is not coloured if the language is unknown', () => {
     for (const [name, language] of [
       ['ts', 'typescript'],
       ['TS ', 'typescript'],

@@ -7,7 +7,7 @@ interface ChatDraft {
   readonly text: string;
   readonly version: number;
 }
-// The application needs the types of a browser, and tests are compiled without them.
+// The application needs the browser type definitions, and tests are compiled without these definitions.
 const client = '../../src/web/client';
 const {
   draftIn,
@@ -26,7 +26,7 @@ const isFromElsewhere = (chat: number) => draftIn(chat).isFromElsewhere;
 class FakeService {
   text = '';
   version = 0;
-  /** The calls that the window made: the texts that it sent. */
+  /** The texts in the calls that the window made. */
   readonly sent: string[] = [];
   /** The events that the window has not received yet. */
   readonly events: ChatDraft[] = [];
@@ -91,7 +91,7 @@ class FakeService {
   }
 }
 
-/** Runs everything that needs no time. */
+/** Advances the timers by `ms`, and lets pending promises settle. */
 async function settle(ms = 0): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
   for (let n = 0; n < 20; n++) await Promise.resolve();
@@ -151,12 +151,12 @@ test('the removal of a draft is sent immediately, but never before the answer to
   expect(service.sent.at(-1)).toBe('');
 });
 
-test('the draft of another window replaces the text here, unless the person has typed since', async () => {
+test('a draft from another window replaces the draft in this window, unless this window has a newer change', async () => {
   noteDraft(chat, 'Mine');
   await settle(300);
   await service.answer();
   service.set('Theirs');
-  // The first event reports the own call and changes nothing.
+  // The first event reports the call of this window, so the draft does not change.
   service.deliver();
   expect([draftOf(chat), isFromElsewhere(chat)]).toEqual(['Mine', false]);
   service.deliver();
@@ -170,7 +170,7 @@ test('the draft of another window replaces the text here, unless the person has 
   expect(service.text).toBe('Theirs, and mine');
 });
 
-test('the window with the last call wins, even if the event arrives before the answer to an earlier call', async () => {
+test('the last call of any window wins, even if its event arrives before the answer to an earlier call', async () => {
   noteDraft(chat, 'Mine');
   await settle(300);
   service.apply();
@@ -214,7 +214,7 @@ test('a draft that was typed without a connection is sent when the stream is ope
   expect([draftOf(chat), service.text]).toEqual(['Offline', 'Offline']);
 });
 
-test('a removal without a connection does not remove a later draft of another window', async () => {
+test('a draft removal that was made without a connection does not remove a later draft of another window', async () => {
   noteDraft(chat, 'Sent');
   await settle(300);
   await service.answer();
@@ -267,7 +267,7 @@ test('windows agree after any order of changes, calls and events, and no text is
         else if (kind === 'load') void loadDrafts();
         else if (kind === 'deliver') service.deliver();
         await settle();
-        // A removed text has nothing to lose.
+        // If the person has removed the text, the draft of another window may replace it.
         if (typed) expect(draftOf(chat)).toBe(typed);
       }
       for (let n = 0; n < 4; n++) {
@@ -281,7 +281,7 @@ test('windows agree after any order of changes, calls and events, and no text is
   );
 });
 
-test('the text of a sent message does not come back if its answer and the removal are lost', async () => {
+test('the text of a sent message does not return as a draft if the answer to the draft call and the later removal are lost', async () => {
   noteDraft(chat, 'Sent');
   await settle(300);
   noteDraft(chat, '');
@@ -298,7 +298,7 @@ test('the text of a sent message does not come back if its answer and the remova
   expect([draftOf(chat), service.text, service.sent]).toEqual(['', '', ['Sent', '']]);
 });
 
-test('a window does not send the text of another window while its own removal is in flight', async () => {
+test('a window does not send the text of another window while the removal of its own draft is in flight', async () => {
   noteDraft(chat, 'Sent');
   await settle(300);
   await service.answer();

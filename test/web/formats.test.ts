@@ -53,7 +53,7 @@ test.each<[Format, string, string]>([
   expect(formatted(format, given)).toBe(wanted);
 });
 
-test('in each format, a selection inside a word, beside white space or in quotes is read as one entity', () => {
+test('each format makes one entity of a selection inside a word, beside white space or in quotation marks', () => {
   const types = { quote: 'blockquote', link: 'text_link' } as Record<Format, string>;
   for (const format of formats)
     for (const given of ['a «b» c', 'a«b»c', '“«b»”', '«b c»', 'a\n«b»\nc', '« b»', '«中文»', 'é«é»é']) {
@@ -74,7 +74,7 @@ test('a keyboard shortcut formats text on every keyboard layout, and only with C
   expect(formatOfKey(key('k', 'KeyK', { ctrlKey: false, metaKey: true }))).toBe('link');
   expect(formatOfKey(key('X', 'KeyX', { shiftKey: true }))).toBe('strikethrough');
   expect(formatOfKey(key('>', 'Period', { shiftKey: true }))).toBe('quote');
-  // In the Dvorak layout, the letter V and the full stop are on other keys.
+  // In the Dvorak layout, the letter V and the full stop are on other keys than in the QWERTY layout.
   expect(formatOfKey(key('V', 'Period', { shiftKey: true }))).toBeUndefined();
   expect(formatOfKey(key('>', 'KeyE', { shiftKey: true }))).toBe('quote');
   expect(formatOfKey(key('x', 'KeyX'))).toBeUndefined();
@@ -125,7 +125,7 @@ test('the list of suggested members has at most 20 members, and members who wrot
   expect(listed.slice(0, 4).map(({ id }) => id)).toEqual([7, 3, 105, 100]);
 });
 
-test('a member with a username is mentioned by the username, and another member by id', () => {
+test('a member is mentioned by username, or by id if the member has no username', () => {
   expect(mentionChange(ann, 'ke', 6)).toEqual({ from: 3, to: 6, insert: '@keeper ', selection: [11, 11] });
   const { insert } = mentionChange({ ...boris, last_name: '[**x**](a.b)' }, '', 1);
   expect(readMarks(insert)).toEqual({

@@ -27,7 +27,7 @@ const {
   askPreview(url: string, message: Message, done: (preview: Preview) => void): () => void;
 } = await import(`${client}/model/link_previews.ts`);
 
-/** The answer of the service for each message. */
+/** The answers of the service, keyed by the id of the message. */
 const answers = new Map<number, { preview?: Preview }>();
 
 beforeEach(() => {

@@ -61,7 +61,7 @@ test('a mark that begins outside of another mark cannot end inside the other mar
   expect(shown(readMarks('**a\n> b** c'))).toEqual(['blockquote: b** c']);
 });
 
-test('a very long text is not searched for marks', () => {
+test('the composer does not look for marks in a very long text', () => {
   const source = '**a** '.repeat(6_000);
   expect(readMarks(source)).toEqual({ text: source, entities: [] });
 });

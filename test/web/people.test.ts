@@ -53,8 +53,8 @@ describe('people forward messages', () => {
     expect(direct.reply_markup).toBeUndefined();
     await resultOf(forward(alice, to, channel, [posted.message_id]));
     expect((await last(1))[0].forward_origin).toMatchObject({ type: 'channel', chat: { id: channel } });
-    // A message that is forwarded again keeps its first origin. The bot of a direct chat gets an update about the
-    // message.
+    // A message that is forwarded again still names its original sender. The bot of a direct chat gets an update about
+    // the message.
     await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
     await resultOf(forward(alice, bot.id, to, [first.message_id]));
     const received = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
@@ -65,7 +65,7 @@ describe('people forward messages', () => {
     });
   });
 
-  test('nobody can forward protected messages, or messages of a chat without being a member', async () => {
+  test('nobody can forward protected messages, or messages of a chat that they are not a member of', async () => {
     const [group, channel] = await Promise.all([
       service.newGroup(alice, 'Ours', [bot]),
       me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Read' }).then(({ id }) => id as number),

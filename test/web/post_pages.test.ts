@@ -116,7 +116,7 @@ describe('readers without an account can open a post of a public channel', () =>
       expect(page).not.toContain(hidden);
   });
 
-  test('the page of a post has a strict policy, loads everything from its own host, and may be cached for a minute', async () => {
+  test('the page of a post has a strict content security policy, loads everything from its own host, and may be cached for a minute', async () => {
     const { external_id } = await write(await newChannel(), { text: 'short' });
     const { headers, text: page } = await load(`/post/${external_id}`);
     const app = (await load('/app')).headers;
@@ -198,7 +198,7 @@ describe('readers without an account can open a post of a public channel', () =>
     expect(metaOf(page, 'og:description')).toBe('The ▒▒▒▒▒▒ ▒▒▒');
   });
 
-  test('an edit of a post changes its page', async () => {
+  test('editing a post changes the page of the post', async () => {
     const channel = await newChannel();
     const { external_id, message_id } = await write(channel, { text: 'before' });
     const { etag } = (await load(`/post/${external_id}`)).headers;

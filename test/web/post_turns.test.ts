@@ -11,7 +11,7 @@ import { systemTime } from '../../src/time.js';
 const path = '/post/00000000-0000-8000-8000-000000000000';
 const post: PublicPost = { title: 'News', date: 0, sign: '', text: '', reactions: [] };
 
-test('if one address makes many slow look-ups, its further look-ups are refused, and other addresses do not wait', async () => {
+test('if one address makes many slow look-ups, further look-ups from this address are refused, and other addresses do not wait', async () => {
   const begun: Array<() => void> = [];
   const shown: string[] = [];
   const { handle } = createDispatch({

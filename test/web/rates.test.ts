@@ -29,7 +29,7 @@ test('a computed quantile is within the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('a rate adds up the differences of all processes, even if some processes started or ended meanwhile', () => {
+test('a rate is the sum over all processes, even if some processes started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   // The same report arrives a second time, so no time has passed between the two reports.
@@ -46,7 +46,7 @@ test('a rate adds up the differences of all processes, even if some processes st
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('the mean latency excludes calls before the window', () => {
+test('the mean latency excludes calls that were made before the measured period', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)

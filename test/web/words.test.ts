@@ -83,7 +83,7 @@ const sources = new Map(
     .map((file) => [file, readFileSync(join(client, file), 'utf8')]),
 );
 
-/** Adds a file and all files that are loaded together with it. */
+/** Adds a file, and every file that it imports directly or indirectly, to `loaded`. */
 function addLoaded(file: string, loaded: Set<string>): Set<string> {
   if (loaded.has(file)) return loaded;
   loaded.add(file);
