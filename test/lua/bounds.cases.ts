@@ -91,7 +91,8 @@ export const boundCases: readonly Case[] = [
       const rest = await client.xlen(at.queue);
       expect(rest).toBeGreaterThan(50 - 20);
       expect(rest).toBeLessThan(50);
-      // The seed counts each entry as about 100 kB. The script subtracts the removed entries from this count.
+      // The test data count each update as 100 kB. The script must subtract the removed updates from the size of the
+      // queue.
       const bytes = Number(await client.hget(keys.queueState(bot), 'bytes'));
       expect(bytes).toBeGreaterThan(rest * 99_000);
       expect(bytes).toBeLessThan(rest * 101_000);
@@ -211,8 +212,7 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((rows) => {
         const kinds = (rows as Buffer[][]).map(([, kind]) => String(kind));
         const gaps = kinds.filter((kind) => kind === 'gap').length;
-        // A chat is reported completely or not at all. Each reported chat has all of its three changes. Every other
-        // chat has a gap.
+        // For each chat, the result contains either all three changes or a gap.
         return (
           kinds.length - gaps === Math.floor(entriesMax / 3) * 3 && gaps === 300 - Math.floor(entriesMax / 3)
         );

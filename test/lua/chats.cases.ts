@@ -93,7 +93,8 @@ const posted = [
   ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
 ];
 /**
- * Expects exactly these updates in the outbox. Each row contains the bots, the kind and, if it is compared, the record.
+ * Expects exactly these updates in the outbox. Each item contains the bots and the kind of an update. If an item has a
+ * third value, the record of the update must equal this value.
  */
 const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');

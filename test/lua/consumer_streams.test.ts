@@ -111,7 +111,10 @@ class StreamWorld extends ConsumerWorld {
     (this.streams.get(name) as Stream).last = 0;
   }
 
-  /** Performs a step of a stream. After the step, its client receives up to `arrive` of the sent updates. */
+  /**
+   * Runs one step of the stream of a process. After the step, the process receives up to `arrive` of the updates in
+   * flight.
+   */
   async follow(name: Name, arrive: number): Promise<void> {
     const stream = this.streams.get(name);
     if (stream === undefined) return;
@@ -123,10 +126,7 @@ class StreamWorld extends ConsumerWorld {
     for (const id of stream.pipe.splice(0, arrive)) this.receive(name, [id]);
   }
 
-  /**
-   * Confirms the updates that the process has seen. If `late` is true, the offset is one that an earlier call could
-   * have sent.
-   */
+  /** Confirms the updates that the process has seen. If `late` is true, uses an older offset, like a delayed call. */
   async confirm(name: Name, late: boolean): Promise<void> {
     const before = await this.pending();
     const seen = [...this.seenBy[name]];
@@ -221,7 +221,7 @@ test('if a consumer loses an update and gets it again, confirming this update co
   expect(await world.pending()).toEqual(new Set([101]));
 });
 
-test('after polls without a consumer, the first confirmation on a stream confirms no update that the bot has not seen', async () => {
+test('after a poll without a consumer name, the first confirmation of a stream confirms only updates that the bot has seen', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);
@@ -235,7 +235,7 @@ test('after polls without a consumer, the first confirmation on a stream confirm
   expect(await world.pending()).toEqual(new Set([101]));
 });
 
-test('if a stream loses its updates and gets them back in another order, the stream sends all these updates again', async () => {
+test('if updates leave a stream and come back in another order, the stream sends all of them again', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);

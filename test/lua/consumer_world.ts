@@ -28,7 +28,7 @@ export const stepArgs = (args = {}) => ({
   ...args,
 });
 
-/** Runs one step and returns its answer. */
+/** Runs the script of one poll or stream step. `args` replace the default arguments. */
 export const step = (client: Redis, args = {}): Promise<unknown[]> =>
   callScript(client, scripts.get('updates/consume') as Script, consumerKeys, stepArgs(args));
 
@@ -41,7 +41,7 @@ export const stepped =
   (client) =>
     step(client, { lease: '3990', ...args });
 
-/** Makes the lease of this consumer end in the past. */
+/** Sets the end of the lease of a consumer to a time in the past. */
 export const lapsed =
   (name: string): Seed =>
   (client) =>
@@ -103,8 +103,8 @@ export class ConsumerWorld {
   }
 
   /**
-   * Performs a step. If the script must be called again, these calls also get the arguments in `more`. Returns the ids
-   * of the updates, or null if another poll has replaced this poll.
+   * Runs the script of a poll, and calls it again while it asks for another call. The later calls also get the
+   * arguments in `more`. Returns the ids of the updates, or null if another poll has ended this poll.
    */
   async take(name: Name, args: object, more: object = {}): Promise<number[] | null> {
     const before = await this.pending();
@@ -133,10 +133,16 @@ export class ConsumerWorld {
     return ids;
   }
 
-  /** Called when the consumer has lost its lease. A stream then starts again. */
+  /**
+   * Called when the consumer has lost its lease. A world with streams overrides this, because a stream then begins
+   * again.
+   */
   lapse(_name: Name): void {}
 
-  /** Checks that this process has received every update of `before` that is no longer pending. */
+  /**
+   * Checks that the process has seen all updates that have left the queue. These are the updates in `before` that are
+   * not in `pending`.
+   */
   expectSeen(name: Name, before: ReadonlySet<number>, pending: ReadonlySet<number>): void {
     for (const id of before) if (!pending.has(id)) expect(this.seenBy[name], `seen by ${name}`).toContain(id);
   }
@@ -181,7 +187,7 @@ export class ConsumerWorld {
     await this.pause(name);
   }
 
-  /** Reads the queue without a consumer, after all leases have ended. */
+  /** Reads the queue by a poll without a consumer name, after all leases have ended. */
   async plain(): Promise<void> {
     for (const name of names) await this.pause(name);
     await this.client.hset(keys.queueState(bot), 'poll', '*1');

@@ -46,7 +46,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
 
 /** A bot whose processes call `getUpdates`. A call may wait for updates. */
 class PollWorld extends ConsumerWorld {
-  /** The arguments of the last poll of each process, while this poll may still wait for updates. */
+  /** The arguments of the waiting poll of each process. */
   readonly #waits: Partial<
     Record<Name, { name: Name; poll: string; lease: string; limit: string; offset: string }>
   > = {};
@@ -55,15 +55,15 @@ class PollWorld extends ConsumerWorld {
     const poll = this.newPoll();
     const args = { ...{ name, poll, lease }, limit: `${limit}`, offset: `${this.offsets[name]}` };
     const ids = await super.poll(name, limit, lost, poll);
-    // A poll that has returned updates makes no further step.
+    // A poll that has returned updates is complete and makes no further step.
     if (ids.length === 0) this.#waits[name] = args;
     else delete this.#waits[name];
     return ids;
   }
 
   /**
-   * Repeats the last poll of this process with a later step. If this step returns nothing, a new poll must return
-   * nothing either.
+   * Runs another step of the waiting poll of a process. If the step finds no update, a new poll must not find one
+   * either.
    */
   async wait(name: Name, limit: number, lost: boolean): Promise<void> {
     const args = this.#waits[name];
@@ -135,8 +135,8 @@ test('consumers that join while updates are pending get a share of the pending u
   await emptied(client);
   const world = new ConsumerWorld(client);
   for (let i = 0; i < 600; i++) await world.add(i % 60);
-  // The first consumer gets the first updates before the others start. Alone, this consumer would need 30 rounds. Three
-  // consumers with equal shares need 10 rounds.
+  // The first consumer gets the first updates before the others start. A single consumer would need 30 rounds for all
+  // updates. Three consumers with equal shares would need 10 rounds.
   let rounds = 0;
   for (; (await world.pending()).size > 0; rounds++)
     for (const name of names) await world.poll(name, 20, false);

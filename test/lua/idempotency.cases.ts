@@ -14,7 +14,7 @@ const held = { f: 'print', s: 'seed', h: 'first', u: Date.now() + 3_600_000 };
 const noted = { f: 'print', s: 'seed', a: 'sealed' };
 const known = (fields: Record<string, string | number>) => seeds.hash(at.claim, fields);
 
-/** Creates keys of other calls that all expire in the given number of milliseconds. */
+/** Creates idempotency keys of other calls. All of these keys expire in the given number of milliseconds. */
 const live =
   (count: number, endsInMs: number): Seed =>
   (client) =>

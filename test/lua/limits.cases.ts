@@ -4,7 +4,7 @@ import { keys, type Seed } from './world.js';
 
 const bucket = keys.rate(1, 'bot:7');
 const name = 'rate:bot:7';
-/** Makes a case for a bucket that allows a burst of three calls, and one more call every 100 s. */
+/** Makes a case for a rate limit. Its token bucket allows three calls at once, and one more call every 100 s. */
 const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{
     script: 'limits/take',
@@ -26,7 +26,7 @@ export const limitCases: Case[] = [
       const left = await client.pttl(bucket);
       expect(left).toBeGreaterThan(50_000);
       expect(left).toBeLessThanOrEqual(100_000);
-      // Lua writes large numbers with an exponent. The script must not.
+      // By default, Lua writes large numbers with an exponent. The script must write all digits.
       expect(await client.get(bucket)).toMatch(/^\d{16}$/);
     },
   }),

@@ -326,7 +326,7 @@ const removals: Case[] = [
     ],
     async after(client) {
       const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
-      // Tombstones contain the date of the message.
+      // The entry of a deleted message is not empty, because its tombstone contains the date of the message.
       expect(journal.map(([id, [, name, , image]]) => [versionIn(id), name, image === ''])).toEqual([
         [base + 1, 'msg:-100777:5', false],
         [base + 2, `post:${partitionOf(group)}:42`, true],

@@ -54,11 +54,14 @@ const editArgs = (chat: ChatRef, editor: number, what: string, messageId: number
 interface LiveEdit {
   readonly seed: Parameters<typeof record>[0];
   readonly answer: Case['answer'];
-  /** The object after the edit. */
+  /** The expected content object of the message after the edit. */
   readonly shown?: ContentObject;
 }
 
-/** The cases of live locations for both scripts. An empty content stops the location. */
+/**
+ * Makes the cases of live locations, which are the same for both edit scripts. An edit with empty content stops the
+ * live location.
+ */
 function liveEdits(make: (what: string, given: LiveEdit, content: Buffer) => Case): Case[] {
   const day = 86_400;
   const now = Math.floor(Date.now() / 1000);
@@ -473,7 +476,10 @@ function coalesced(script: 'messages/edit_direct' | 'messages/edit_shared'): Cas
   const sizes = (bytes: Record<string, number>): Seed =>
     seeds.hash(keys.pendingEdits(partitionOf(chat)), bytes);
   const wait = expect.toSatisfy((ms) => Number(ms) > 3_000_000);
-  /** The first call made a pending edit. These calls have the same idempotency key, and durable calls send no mode. */
+  /**
+   * In these cases, a call has made an edit pending, and is repeated as a durable call with the same idempotency key. A
+   * durable call has no edit mode.
+   */
   const durableRepeats = (): Case[] => {
     const repeated = (what: string, more: Partial<Case> & Pick<Case, 'answer'>): Case => ({
       ...edit(what, [], {

@@ -153,7 +153,8 @@ const erasures: Case[] = [
     async after(client) {
       const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
       expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
-      // A reader of the log that stopped at the previous version notices a gap.
+      // The deletion raises the version of the chat without an entry in the log. A reader that stopped at the previous
+      // version thus notices a gap.
       expect(await client.hmget(keys.chat(group), 'v', 'c')).toEqual([`${base + 1}`, `${base + 1}`]);
       const journal = await client.xrangeBuffer(keys.journal(partitionOf(group)), '-', '+');
       expect(journal.map(([, entry]) => entry[3])).toEqual([found]);

@@ -64,8 +64,8 @@ export const asDirect = [
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
 /**
- * A stream of small entries. The id of each entry says that the outbox had used `before` bytes of its 64 MiB before
- * this entry.
+ * Creates an outbox of small entries. The ids of the entries state that `before` bytes of the outbox (64 MiB) were
+ * already in use.
  */
 export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
   (client) =>
@@ -111,7 +111,7 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-/** A group with two bots. The sender of the calls is one of them. */
+/** A group with two bots. One of these bots makes the calls. */
 export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 

@@ -24,7 +24,7 @@ const stored = (texts: Readonly<Record<string, string>>, first = 1_000) =>
     b: Buffer.byteLength(Object.values(texts).join('')),
   });
 const present = (client: Redis) => client.hgetall(at.drafts);
-/** Returns texts for `count` chats by chat id. Every second text is empty, so that its chat has no draft. */
+/** Returns `count` texts, keyed by chat id. Every second text is empty, so that its chat has no draft. */
 const many = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [n + 10, n % 2 === 0 ? 'x' : '']));
 const later = 9_000_000_000_000;

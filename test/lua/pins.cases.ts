@@ -94,7 +94,7 @@ async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   ]);
 }
 
-/** The refusals and the repeated calls, which are the same in both kinds of chat. */
+/** Makes the cases that are the same in both kinds of chat: refused calls and repeated calls. */
 function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
   const pin = pinOf(chat);
   const chatOnly = ready.slice(0, -1);

@@ -44,7 +44,7 @@ const react = (
   },
   ...more,
 });
-/** When the last seed of the current case ran. */
+/** The time at which the last seed of the current case ran. */
 let began = 0;
 const noteTime = async () => {
   began = Date.now();

@@ -29,7 +29,10 @@ const open =
     );
 
 const { history_step_ms: step, history_points_max: places } = limits;
-/** Seeds the current point and the next point, because the next point may begin before the script runs. */
+/**
+ * Seeds the current and the next point of the figures on the operators' page. The script may run only after the next
+ * point has begun.
+ */
 const points =
   (former: string, age = 0) =>
   async (client: Redis) => {
@@ -43,7 +46,7 @@ const addFigures = (what: string, more: Partial<Case>): Case => ({
   ...{ args: { added: '+calls 3 lag_ms 20' }, answer: ['ok'], changes: ['figures'] },
   ...more,
 });
-/** Returns the figures of the point that the script wrote, but not the number of the point. */
+/** Returns the figures that the script stored in a point, without the number of the point. */
 async function written(client: Redis, former: string): Promise<string | undefined> {
   const texts = Object.values(await client.hgetall(keys.figures())).map((text) => text.replace(/^\d+ /, ''));
   return texts.find((text) => text !== former);

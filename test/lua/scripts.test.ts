@@ -1,6 +1,6 @@
 /**
- * Runs every script on a real Redis in cluster mode, for every status that it can return. A call that is refused may
- * change only tickets.
+ * Runs every script on a real Redis in cluster mode, for every status that the script can return. If a call is refused,
+ * it may change only tickets. A ticket permits a later call to load a record from Postgres.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -151,8 +151,8 @@ describe.each([...scripts.keys()])('%s', (name) => {
 });
 
 /**
- * Returns the keys by kind, each with its field names. A key without fields has the field name ''. Leaves out tickets,
- * which belong to no record.
+ * Groups the keys of a dump by kind of record. For each kind, returns the names of the hash fields, or '' for a key
+ * that is no hash. Leaves out tickets, because they are not records.
  */
 function recordsIn(dumped: ReadonlyMap<string, Dumped>): Map<string, string[]> {
   const found = new Map<string, string[]>();

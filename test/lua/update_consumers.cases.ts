@@ -37,7 +37,7 @@ const many = (count: number): Seed[] => [
 ];
 const later = { poll: 'next' };
 const theirs = { name: 'b', poll: 'theirs' };
-/** Further consumers that have a lease but no updates. */
+/** Additional consumers that have a lease but no updates. */
 const alsoWaiting = (...others: string[]): Seed[] =>
   others.map((name) => (client) => client.zadd(keys.consumers(bot), Date.now() + 600_000, name));
 const isInOrder = (found: readonly string[]) =>

@@ -45,7 +45,7 @@ const pollOf = (given: Partial<Poll> = {}, fields: Record<string, string | numbe
   return seeds.hash(key, { ...stored, v: base, u: 0, ...fields });
 };
 const deleted = seeds.hash(key, { c: chatText(group), x: 1, u: 0, v: base });
-/** Whether the person voted for the first option in the present generation. */
+/** Seeds the answer of the person: the first option, in the current generation of the poll. */
 const voted = seeds.hash(votedKey(5), { [user]: '0', n: 1, v: base });
 const present = { g: 5, gt: Date.now(), u: 1, 'n:0': 1 };
 const dueAt = (ms: number) => (client: Redis) => client.zadd(at.due, ms, `${poll}`);

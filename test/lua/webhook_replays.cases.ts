@@ -42,8 +42,7 @@ export const webhookReplayCases: readonly Case[] = [
         '0',
         '43',
       ]);
-      // The request id is stored for as long as an idempotency key, because the sweep may make the call again much
-      // later.
+      // Redis keeps the request id for more than an hour, because the sweep may repeat the call much later.
       expect(await client.pttl(request)).toBeGreaterThan(3_600_000);
     },
   }),

@@ -62,7 +62,7 @@ export async function startClusterNode() {
 /** This incarnation is so high that versions exceed 10^14. Lua’s `..` rounds such numbers. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
-/** Returns the ticket that a script would issue for a token that is in Redis. */
+/** Returns the ticket that a script issues for `token`: the incarnation and the token, separated by a space. */
 export const issued = (token: string, under = incarnation): string => `${under} ${token}`;
 export const run = 'run-of-this-redis';
 
@@ -237,7 +237,7 @@ const textOf = (dumped: Dumped | undefined): string | undefined =>
     value?.constructor === Object ? Object.entries(value).sort() : value,
   )}`;
 
-/** Returns the keys that differ, without the tag of the partition. */
+/** Returns the keys whose contents have changed, without the partition tag of each key. */
 export function changed(before: Map<string, Dumped>, after: Map<string, Dumped>): string[] {
   const names = [...new Set([...before.keys(), ...after.keys()])];
   return names
@@ -249,8 +249,8 @@ export function changed(before: Map<string, Dumped>, after: Map<string, Dumped>)
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /**
- * Returns whether a key matches a pattern in a script’s header. If `prefix` is true, the key is the part of a whole key
- * before one of the pattern’s placeholders.
+ * Returns whether a key matches a pattern in the header of a script. If `prefix` is true, `key` must match only the
+ * part of the pattern before one of its placeholders.
  */
 export function fits(pattern: string, key: string, prefix: boolean): boolean {
   const source = (text: string) =>
@@ -290,7 +290,10 @@ export async function callScript(
   return (reply as unknown[]).map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part));
 }
 
-/** Calls a script several times in one run of its combined form. Returns the raw status and values of each call. */
+/**
+ * Calls the combined form of a script, which handles several calls in one run. Returns the raw status and values of
+ * each call.
+ */
 export async function callCombined(
   client: Redis,
   script: Script & { combined: CombinedForm },

@@ -122,7 +122,8 @@ describe('the error of a failed TLS connection names the cause', () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);
-      // The handshake contains random bytes. Redis mistakes some of them for a complete command.
+      // The TLS handshake contains random bytes, which Redis sometimes reads as a complete command. The test therefore
+      // connects six times.
       for (let i = 0; i < 6; i++)
         expect(await why(`rediss://:${password}@127.0.0.1:${port}`, 300)).toMatch(
           /does not use TLS on this port|port (may|does) not use TLS/,

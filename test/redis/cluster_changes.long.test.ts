@@ -91,7 +91,7 @@ test('while a slot moves under traffic, no acknowledged message is lost and no i
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
   expect(received.ids).toEqual([...new Set(received.ids)].sort((a, b) => a - b));
   expect(await cluster.ownerOf(slot)).toBe(2);
-  // Each master that got the slot raised the incarnation.
+  // Each new owner of the slot raised the incarnation of the partition, so the ids skip 10,000 numbers each time.
   expect(Math.max(...ids) - Math.min(...ids)).toBeGreaterThan(30_000);
 }, 180_000);
 
@@ -144,7 +144,7 @@ test('while one master is down, only calls on the partitions of this master get 
   events.cut();
 }, 180_000);
 
-test('after a replica has taken over, its partitions continue under a raised incarnation', async () => {
+test('after a replica has become master, its partitions continue, and their ids skip 10,000 numbers', async () => {
   const bot = bots[1];
   const before = await resultOf(say(bot, 'to the first master'));
   const replica = await cluster.addReplica(1);

@@ -101,14 +101,14 @@ test('after the error ASK, a call runs on the new owner of the slot', async () =
   expect(await lease(partition, 'third')).toEqual({ status: 'taken' });
 });
 
-test('after TRYAGAIN, a call on several keys of a moving slot fails as unavailable and changes nothing', async () => {
+test('after the error TRYAGAIN, a call on several keys of a moving slot fails as unavailable and changes nothing', async () => {
   const partition = 9;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   await clientAt(from).hset(keys.meta(partition), 'run', 'r');
   await cluster.beginMove(slot, from, (from + 1) % 3);
   const began = performance.now();
   await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
-  // The call waited for the end of the move, because it is repeatable.
+  // A repeatable call waits for the end of the slot move before it fails.
   expect(performance.now() - began).toBeGreaterThan(900);
   await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
@@ -116,7 +116,7 @@ test('after TRYAGAIN, a call on several keys of a moving slot fails as unavailab
   await renew(partition);
 });
 
-test('after TRYAGAIN, a repeatable call waits until the new master has all keys of the call', async () => {
+test('after the error TRYAGAIN, a repeatable call waits until the new master has all keys of the call', async () => {
   const partition = 11;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -155,7 +155,7 @@ const seedChat = (at: number, chat: ChatRef) =>
     ...{ s: 0, i: 0, v: 0, c: 0, p: pack({ id: chat.user, n: 'A' }), b: '', pi: 0, t: 'direct' },
   });
 
-test('after MOVED, each call of a combined run is applied once on the new master', async () => {
+test('after the error MOVED, each call of a combined run is applied once on the new master', async () => {
   const partition = 13;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -171,7 +171,7 @@ test('after MOVED, each call of a combined run is applied once on the new master
   expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
-test('after TRYAGAIN, the calls of a combined run wait for the move, and each is applied once', async () => {
+test('after the error TRYAGAIN, the calls of a combined run wait for the slot move, and each call is applied once', async () => {
   const partition = 15;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -188,7 +188,7 @@ test('after TRYAGAIN, the calls of a combined run wait for the move, and each is
   expect(await clientAt(to).xlen(keys.journal(partition))).toBe(6);
 });
 
-test('after ASK, the calls of a combined run wait on the new owner of their keys, and each is applied once', async () => {
+test('after the error ASK, the calls of a combined run wait for the end of the slot move, and the new owner applies each call once', async () => {
   const partition = 17;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;

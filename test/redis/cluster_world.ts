@@ -45,7 +45,7 @@ export function onCluster(): void {
       fronts: 2,
       extraEnv: { JOURNAL_HIGH_WATER: '100000' },
     });
-    // The tests kill the other two masters in turn, so the owner and all tokens are on this master.
+    // Keeps the owner and all tokens on master 0, because the tests kill masters 1 and 2.
     do owner = await service.newUser('olga');
     while ((await cluster.ownerOf(slotOfId(owner.id))) !== 0);
     bots = await onEach(

@@ -67,7 +67,8 @@ beforeEach(async () => {
   dir = temporaryFolder();
   await open();
   await Promise.all(chats.map(seedChat));
-  // Makes first calls, so that the partition is open and Redis has both forms of the script.
+  // Makes three calls before each test. They open the partition, and load the script for single calls and the script
+  // for combined runs.
   await send('first', chats[39]);
   await Promise.all([send('second', chats[39]), send('third', chats[39])]);
   await client.config('RESETSTAT');
@@ -114,7 +115,7 @@ const fileBytes = async () => (await stat(await appendOnlyFile())).size;
 
 const record = (ref: ChatRef, id: number) => client.getBuffer(keys.message(ref, id));
 
-test('calls in the same event loop turn on one partition share a script run, and each call gets its own reply', async () => {
+test('calls on one partition in one event loop turn share a script run, and each call gets its own reply', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1]), send('c'), send('d', chats[2])]);
   expect(sent.map((each) => each.status === 'ok' && each.first)).toEqual([1, 1, 2, 1]);
   expect(sent.map((each) => each.status === 'ok' && each.peer)).toEqual(
@@ -179,7 +180,7 @@ test('in a combined run, a refused call changes nothing, and the other calls are
   expect(sent[4]).toMatchObject({ first: 2, reply: await record(chat, 1) });
   const kept = await Promise.all((await client.keys('*}:req:*')).map((key) => client.get(key)));
   expect(kept.flatMap((answers) => answers?.match(/^\d\d (?=.*\n)/gm) ?? []).sort()).toEqual([
-    // The two calls before each test share a key too.
+    // The list includes the answers to the two calls that `beforeEach` sent in one run.
     ...['10 ', '10 ', '11 ', '14 '],
   ]);
   expect(await client.exists(keys.chat(unknown))).toBe(0);
@@ -194,7 +195,7 @@ test('two calls with one request id in a combined run are applied once and get t
   expect(await client.xlen(journal)).toBe(5);
 });
 
-test('calls before and after a call with a reply keyboard get the right versions in a combined run', async () => {
+test('in a combined run, a call that also stores a reply keyboard does not disturb the versions of the other calls', async () => {
   const sent = await Promise.all([send('a'), send('b', chats[1], { keep: 'rk' }), send('c', chats[2])]);
   expect(await scriptsRun()).toBe(1);
   expect(sent.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
@@ -259,7 +260,7 @@ test('a combined run on a closed partition recovers the partition and applies ev
   expect(await client.hget(keys.chat(chats[1] as ChatRef), 's')).toBe('1');
 });
 
-test('if Redis no longer has the combined form of a script, the runner sends the form again in full', async () => {
+test('if Redis has lost the script of a combined run, the runner sends the whole script again', async () => {
   await client.script('FLUSH');
   const sent = await Promise.all([send('a'), send('b')]);
   expect(sent).toMatchObject([{ first: 1 }, { first: 2 }]);
@@ -278,7 +279,7 @@ test('if the reply to a combined run is lost, its calls are retried one by one, 
 
 test('if the memory of Redis fills up during a combined run, the run completes and the next run is refused', async () => {
   const used = async () => Number(/^used_memory:(\d+)/m.exec(await client.info('memory'))?.[1]);
-  // Redis stores such a message three times: in its record, in the journal and with its request id.
+  // Redis stores the text of each message three times: in the record, in the journal and with the request id.
   const sendAll = (round: number) =>
     Promise.allSettled(
       chats.slice(0, 8).map((ref, i) => send(`once.${round}.${i}`, ref, { texts: ['x'.repeat(7_000)] })),
@@ -320,7 +321,7 @@ test('if the append-only file ends within a combined run, Redis drops the whole 
   await Promise.all([send('c'), send('d', chats[1]), send('e', chats[2])]);
   const whole = await fileBytes();
   await close();
-  // The file now ends inside the last call of the second run.
+  // The append-only file now ends inside the last call of the second run.
   await truncate(await appendOnlyFile(), whole - 60);
   expect(whole - size).toBeGreaterThan(600);
   await open();
@@ -334,7 +335,7 @@ test('if the append-only file ends within a combined run, Redis drops the whole 
 });
 
 /**
- * Returns how many answers Redis stores under request ids. If the calls of a run share a key, this key has a line for
+ * Returns how many answers Redis stores under request ids. A key that several calls of a run share has one line for
  * each answer.
  */
 async function answersKept(): Promise<number> {
@@ -357,7 +358,7 @@ async function checkWhole(acknowledged: ReadonlyMap<string, readonly [ChatRef, n
   for (const [ref, id] of acknowledged.values()) expect(await record(ref, id)).not.toBeNull();
 }
 
-test('after Redis is killed at any moment, Redis has every acknowledged call and no part of any other call', async () => {
+test('after Redis is killed at any moment, every acknowledged call is stored, and every other call is stored completely or not at all', async () => {
   for (let round = 0; round < 4; round++) {
     const acknowledged = new Map<string, readonly [ChatRef, number]>();
     let count = 0;

@@ -216,7 +216,7 @@ test('reactions in a combined run are counted in order, and two reactions with o
   ]);
 });
 
-test('while the journal is full, a combined run removes reactions but sets none, whatever the order of the calls', async () => {
+test('while the journal is full, a combined run applies each removal of a reaction and refuses each new reaction', async () => {
   const post = await newPost();
   for (const user of [11, 12]) await react(`before ${user}`, post, user);
   await client.hset(meta, 'hw', await client.xlen(journal));
@@ -269,7 +269,7 @@ test('the longest combined run of edits, pins or reactions takes Redis less than
   for (let round = 0; round < 5; round++) {
     await measure(took.pins, () => many(8, (i) => pin(`p${round}.${i}`, 1 + (i % 3))));
     await measure(took.reactions, () => many(8, (i) => react(`r${round}.${i}`, post, 100 + round * 8 + i)));
-    // A message can be edited only once a second, so each round edits other messages.
+    // Each message can be edited only once a second. Each round therefore edits messages that no earlier round edited.
     await measure(took.edits, () => many(14, (i) => edit(`e${round}.${i}`, 4 + round * 14 + i, 'edited')));
   }
   for (const runs of Object.values(took)) expect(Math.min(...runs)).toBeLessThan(2_000);

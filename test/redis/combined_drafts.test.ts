@@ -1,5 +1,6 @@
 /**
- * Tests changes of drafts that share one run of their script. Also tests what Redis keeps of drafts when it restarts.
+ * Tests changes of drafts that share one run of their script. Also tests which data about drafts survive a restart of
+ * Redis.
  */
 import { rm } from 'node:fs/promises';
 import { Redis } from 'ioredis';
@@ -86,7 +87,8 @@ beforeEach(async () => {
     wv: 5,
     wp: 'all',
   });
-  // Makes first calls, so that the partition is open and Redis has both forms of the script.
+  // Makes three calls before each test. They open the partition, and load the script for single calls and the script
+  // for combined runs.
   await show(third, 'first');
   await Promise.all([show(third, 'second'), show(third, 'third')]);
   await client.config('RESETSTAT');
@@ -125,7 +127,7 @@ test('changes of drafts in several partitions share a script run, and only the c
   expect(new Set(bots.map(keys.partitions.of)).size).toBe(3);
   const drafts = bots.flatMap((id) => [directChat(id, 5), directChat(id, 6)]);
   for (const chat of drafts) await client.hset(keys.chat(chat), { s: 7, pi: 1, t: 'direct' });
-  // These calls open their partitions.
+  // The first call in each partition opens the partition.
   for (const chat of drafts) await show(chat, 'first');
   await client.config('RESETSTAT');
   const showAll = () => Promise.all(drafts.map((chat) => show(chat, 'next', '2')));
@@ -139,7 +141,7 @@ test('changes of drafts in several partitions share a script run, and only the c
   expect(await Promise.all(drafts.map(textOf))).toEqual(drafts.map(() => '{"text":"next"}'));
 });
 
-test('if the reply to a combined run is lost, its drafts are shown one by one', async () => {
+test('if the reply to a combined run is lost, the runner retries each draft separately', async () => {
   const showing = Promise.all([show(one, 'a'), show(other, 'b')]);
   await new Promise(setImmediate);
   connection.client.stream.destroy();
@@ -157,7 +159,7 @@ test('a draft adds nothing to the append-only file, but a stopped draft is still
   const before = await fileBytes();
   await Promise.all([show(one, 'a'), show(other, 'b')]);
   expect(await fileBytes()).toBe(before);
-  // The draft expires some time after this time. The time is so late that the draft does not expire during the test.
+  // Moves the time of the draft ten minutes ahead, so that the draft does not expire during the test.
   await client.hset(keys.draft(one), 't', Date.now() + 600_000);
   expect(await stop(one)).toMatchObject({ status: 'ok' });
   const stopped = await client.hgetall(keys.draft(one));
@@ -172,10 +174,10 @@ test('a draft adds nothing to the append-only file, but a stopped draft is still
   expect(await textOf(one)).toBe('');
 });
 
-test('a change of a stopped draft keeps the draft stopped after a restart, for the full time', async () => {
+test('if a stopped draft is changed, the stop is stored again for the full time to live, and survives a restart', async () => {
   await show(one, 'a');
   await stop(one);
-  // Backdates the last storing of the draft, so that the next change stores it again.
+  // Moves the time of the last store into the past, so that the next change stores the draft again.
   await client.hset(keys.draft(one), 't', Date.now() - limits.draft_store_interval_ms - 1);
   await client.pexpire(keys.draft(one), 20_000);
   await show(one, 'b');

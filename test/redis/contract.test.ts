@@ -1,4 +1,4 @@
-/** Tests the grammar of script headers. An invalid header is refused, and the error names the place. */
+/** Tests the grammar of script headers. An invalid header is refused, and the error names the file. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -230,7 +230,7 @@ describe('the combined form', () => {
     expect(read(repeatable).combined?.ownKeys).toEqual(['other', 'own']);
   });
 
-  test('all calls of a combined run share the keys that depend on nothing but the partition', () => {
+  test('all calls of a combined run share the keys that depend only on the partition', () => {
     expect(read(header).combined).toMatchObject({
       commonKeys: ['meta', 'root'],
       ownKeys: ['request', 'own'],

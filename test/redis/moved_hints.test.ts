@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-/** Starts a proxy in front of a server. The proxy can hold back the output of the server until it is released. */
+/** Starts a proxy in front of a server. The proxy can hold back the output of the server until `release` is called. */
 async function startHolding(port: number) {
   const held: Array<() => void> = [];
   const sockets: Socket[] = [];
@@ -111,7 +111,7 @@ async function listenAt(tag: string, lasting: string) {
   };
 }
 
-test('when the slot of a subscribed channel moves, the node gets its hints from the new master', async () => {
+test('when the slot of a subscribed channel moves, the node gets the hints of this channel from the new master', async () => {
   const at = await listenAt('one', 'four');
   try {
     await at.move();
@@ -127,7 +127,7 @@ test('when the slot of a subscribed channel moves, the node gets its hints from 
   }
 }, 180_000);
 
-test('if a slot moves during an unsubscribe, the message and the error that Redis sends count as one reply', async () => {
+test('when a slot moves during an unsubscribe, Redis sends a message and an error, and the client treats both as one reply', async () => {
   const at = await listenAt('five', 'four');
   try {
     await at.move();

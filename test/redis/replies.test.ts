@@ -6,8 +6,8 @@ import { OwnDecoder, Replies } from '../../src/redis/replies.js';
 type Decoder = new (options: ConstructorParameters<typeof OwnDecoder>[0]) => { write(chunk: Buffer): void };
 
 /**
- * Returns what a decoder returns for a stream that arrives in pieces. Marks errors, because the two decoders have
- * different error classes.
+ * Passes a stream to a decoder in pieces, and returns the decoded replies. Replaces errors with plain objects, because
+ * each decoder has its own error class.
  */
 function decoded(Kind: Decoder, chunks: readonly Buffer[]): unknown[] {
   const received: unknown[] = [];

@@ -1,5 +1,6 @@
 /**
- * Tests on a real Redis that a request is applied only once, despite lost answers, late attempts, restarts and trims.
+ * Tests on a real Redis that a request is applied only once, even if an answer is lost, an attempt arrives late, Redis
+ * restarts, or the journal is trimmed.
  */
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
@@ -24,9 +25,9 @@ const chat = chats[0] as ChatRef;
 const [meta, journal] = [keys.meta(partition), keys.journal(partition)];
 
 /**
- * Starts a proxy between the runner and Redis. `lose` cuts the connection when Redis has answered a command that
- * contains the given text, so that the answer is lost. `delay` cuts the connection and keeps such a command back until
- * `arrive` sends it to Redis. `gate` delays new connections.
+ * Starts a proxy between the runner and Redis. `lose` cuts the connection after Redis has answered a command that
+ * contains the given text, so that the answer is lost. `delay` cuts the connection and holds back the command that
+ * contains the given text. `arrive` then sends this command to Redis. `gate` delays new connections.
  */
 async function startProxy(redisUrl: string) {
   const port = Number(new URL(redisUrl).port);
@@ -138,8 +139,8 @@ beforeEach(async () => {
   });
   await client.hset(keys.queueState(bot), { seq: 1, inc: 1, bytes: 0, mask: 63 });
   await Promise.all(chats.map(seedChat));
-  // Makes first calls, so that Redis has both forms of the script. Otherwise it would refuse a late command with an
-  // unknown script.
+  // Makes three calls before each test. They load the script for single calls and the script for combined runs, because
+  // Redis would refuse a late command whose script it does not know.
   const idle = chats[190] as ChatRef;
   await send('once.warm.1', idle);
   await Promise.all([send('once.warm.2', idle), send('once.warm.3', idle)]);
@@ -177,7 +178,10 @@ const forms = {
 };
 const formNames = Object.keys(forms) as Array<keyof typeof forms>;
 
-/** Returns the request keys. Leaves out requests that other processes may repeat. */
+/**
+ * Returns the ids in the request keys, except ids that begin with `once.`. Such ids belong to requests that other
+ * processes may repeat.
+ */
 const requests = async () =>
   (await client.keys('*}:req:*'))
     .map((key) => key.slice(key.indexOf('}:req:') + 6))
@@ -228,7 +232,7 @@ test('a request that other processes may repeat is applied once, even if two fro
   ]);
   expect(sent[2]).toEqual(sent[0]);
   expect(sent).toMatchObject(sent.map(() => ({ status: 'ok', first: 1 })));
-  // The calls of the two fronts have different keys.
+  // Each front sent a separate run, and each run has a separate key.
   expect(await requests()).toHaveLength(2);
 });
 
@@ -269,7 +273,7 @@ describe.each(formNames)('a message that is sent %s', (form) => {
     process.kill(redis.pid, 'SIGKILL');
     await redis.stop();
     redis = await startRedis({ dir, port: Number(port), appendfsync: 'always', detached: false });
-    // The incarnation of the partition was raised, so the scripts no longer trust the copy of the chat.
+    // The restart raised the incarnation of the partition. The scripts therefore refuse the outdated copy of the chat.
     expect((await pending)[0]?.status).toMatch(/^(ok|chat_missing)$/);
     const inc = Math.floor(Number(await client.hget(meta, 'ver')) / limits.versions_per_incarnation);
     for (const ref of chats) await client.hset(keys.chat(ref), 'pi', inc);

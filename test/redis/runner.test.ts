@@ -37,7 +37,7 @@ async function startProxy(port: number) {
       upstream.write(chunk);
     });
     upstream.on('data', (chunk) => {
-      // Redis has applied the command. Its answer is lost.
+      // Redis has applied the command, but the answer is lost.
       if (cutting) client.destroy();
       else client.write(chunk);
     });
@@ -165,7 +165,7 @@ test('if Redis no longer has a script, the script is sent again in full', async 
   expect(Number(/cmdstat_eval:calls=(\d+)/.exec(after)?.[1])).toBe(evals);
 });
 
-test('a call on a full journal gets 429', async () => {
+test('a call gets 429 while the journal of its partition is full', async () => {
   for (let i = 0; i < 10; i++) await send(`r${i}`);
   await expect(send('one more')).rejects.toMatchObject(tooMany);
   expect(await journalLength()).toBe(10);
@@ -179,7 +179,7 @@ test('a call with a request id is retried after a cut connection and applied onc
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
 });
 
-test('a retried call uses a new token, so that a used ticket is not recreated', async () => {
+test('each attempt of a call has a new ticket token, so a retry cannot restore a ticket that was already used', async () => {
   await send('r1');
   const read = (bot: number, token: string) => {
     const record = keys.bot(bot);
@@ -219,7 +219,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time and a
 });
 
 test('if Redis stops answering, pending calls fail before the connection is closed', async () => {
-  // Makes two calls in one turn, so that Redis has the combined form of the script for later calls.
+  // Sends two calls together, which loads the script for combined runs into Redis.
   await Promise.all([send('r0'), send('r1')]);
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -259,7 +259,7 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   };
   let slowed = true;
   const slowing = (async () => {
-    // Finds out how many steps take this long on this machine, which may be busy.
+    // Adjusts the number of steps until the script takes 200 ms, because the speed of the machine varies.
     for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 200) / (await busyMs(steps)));
     slowed = false;
   })();

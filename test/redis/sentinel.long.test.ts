@@ -125,7 +125,7 @@ test('after the failover, long polls are woken and webhooks are delivered', asyn
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('if Sentinels announce a new master while a connection looks for the master, the connection connects to the new master', async () => {
+test('if a failover happens while a connection asks Sentinels for the master, the connection uses the new master', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
   const connections = Array.from(
@@ -151,7 +151,7 @@ test('if Sentinels announce a new master while a connection looks for the master
   }
 }, 180_000);
 
-/** True in `npm run test:cluster`, which also runs the next test. */
+/** Only runs with PETREL_TEST_REDIS, such as `npm run test:cluster`, include the test below. */
 const long = process.env.PETREL_TEST_REDIS !== undefined;
 
 if (long)

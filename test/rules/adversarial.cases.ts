@@ -87,7 +87,7 @@ type Row = readonly [
   on: (bytes: number) => () => unknown,
 ];
 
-/** Makes the rows of a text parser, one for each input. An input is a unit that is repeated up to the size. */
+/** Returns one row for each input of a text parser. The input repeats `unit` until it has the maximum size. */
 const texts = (
   parser: string,
   bytesMax: number,
@@ -299,7 +299,7 @@ const markdownV2 = (text: string) => formatText(text, 'MarkdownV2');
 const blanksLater = (count: number, unit: string) => (bytes: number) =>
   filled(bytes, ' ', unit.repeat(Math.floor((count * bytes) / markupMax)), 'x');
 
-/** Makes rows for texts of two parts. For each item of the second part, the parser reads the first part again. */
+/** Returns rows for markup of two parts. The parser reads the first part again for each item of the second part. */
 const built = (
   parser: string,
   run: (text: string) => unknown,
@@ -512,7 +512,7 @@ const values: Row[] = [
   ),
 ];
 
-/** Parsers of texts from receivers and partners. */
+/** The parsers that read texts from webhook receivers and other external services. */
 const others: Row[] = [
   ...texts(
     'Retry-After',

@@ -5,13 +5,13 @@ import { type Attack, attacks } from './adversarial.cases.js';
 
 const roundsMax = 12;
 /**
- * A run that takes less than this time (in ns) always passes. Such short runs do not matter, and timers are too
- * imprecise for such short times.
+ * A run that takes less than this time (in ns) always passes, because timers are too imprecise to measure such a short
+ * run.
  */
 const nothing_ns = 1_000_000;
 /**
- * How many times as long a parser may take for an input that is four times as long. A linear parser takes four times as
- * long, plus the time for garbage collection. A quadratic parser takes 16 times as long.
+ * The limit for the time ratio of two inputs, one of which is four times as long as the other. A linear parser has a
+ * ratio of 4, plus garbage collection. A quadratic parser has a ratio of 16.
  */
 const growthMax = 9;
 

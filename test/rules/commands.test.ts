@@ -30,11 +30,11 @@ describe('checkCommands', () => {
     }
   });
 
-  it('of the fields of a command, only its name and description are kept', () => {
+  it('a command is stored with its name and description only, without other fields', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 
-  it('a list of commands has a limited length', () => {
+  it('the number of commands in a list is limited', () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => one(`c${i}`)[0]!);
     expect(checkCommands([])).toEqual([]);
     expect(checkCommands(many(limits.commands_max))).toHaveLength(limits.commands_max);

@@ -1,5 +1,5 @@
 /**
- * Tests the size limits of keyboards and entities. They are limited because one call can store a hundred copies of a
+ * Tests the size limits of keyboards and entities. The limits exist because one call can store a hundred copies of a
  * message.
  */
 import { expect, test } from 'vitest';
@@ -26,7 +26,7 @@ test.each([
   expect(named(max + 1)).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });
 
-test('a code language that is too long is removed, also from explicit entities', () => {
+test('the language of a code block is removed if it is too long, even if the caller gave the entity explicitly', () => {
   const entity = { type: 'pre', offset: 0, length: 1, language: 'a'.repeat(1_000) };
   expect(formatText('x', undefined, [entity]).entities).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });

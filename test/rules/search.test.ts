@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ruleLimits as limits } from '../../src/rules/limits.js';
 import { containsWords, hexWordPattern, searchWords, wordPattern } from '../../src/rules/search.js';
 
-test('a query is divided into its different words in lower case', () => {
+test('a query is divided into words, which are changed to lower case and listed only once', () => {
   expect(searchWords('  Red\tRED \n fox\u00a0')).toEqual(['red', 'fox']);
   expect(searchWords('ΟΔΟΣ')).toEqual(['οδοσ']);
   const words = Array.from({ length: limits.search_words_max }, (_, n) => `w${n}`);
@@ -30,7 +30,7 @@ test('a pattern escapes its special characters', () => {
   expect(wordPattern('п')).toBe('%\\\\320\\\\2_7%');
 });
 
-test('a pattern over hexadecimal bytes has a wildcard for each digit that differs between upper and lower case', () => {
+test('in a hexadecimal search pattern, a wildcard replaces each digit that differs between the upper and lower case of a letter', () => {
   expect(hexWordPattern('a5')).toBe('%_135%');
   expect(hexWordPattern('п')).toBe('%d0_f%');
 });

@@ -62,7 +62,7 @@ describe('messageText', () => {
   it.each(['', ' \n ', '\u200b'])('messageText refuses %j as empty', (text) => {
     expect(() => messageText(text)).toThrow('Bad Request: message text is empty');
   });
-  it('the length of a message text is limited in code points', () => {
+  it('the maximum length of a message text is counted in code points', () => {
     const longest = '👍'.repeat(limits.text_length_max);
     expect(messageText(longest)).toBe(longest);
     expect(() => messageText(`${longest}a`)).toThrow('Bad Request: message is too long');
@@ -77,7 +77,7 @@ describe('captionText', () => {
     expect(captionText('')).toBe('');
     expect(captionText(' \u200b')).toBe('');
   });
-  it('the length of a caption is limited in code points', () => {
+  it('the maximum length of a caption is counted in code points', () => {
     const longest = '👍'.repeat(limits.caption_length_max);
     expect(captionText(longest)).toBe(longest);
     expect(() => captionText(`${longest}a`)).toThrow('Bad Request: message caption is too long');

@@ -7,7 +7,7 @@ import {
   updateMask,
 } from '../../src/rules/update_kinds.js';
 
-test('a list of update kinds becomes a set, without unknown names', () => {
+test('unknown names in a list of update kinds are ignored', () => {
   expect(maskNames(updateMask(['chat_member', 'message', 'business_message']))).toEqual([
     'message',
     'chat_member',
@@ -26,7 +26,7 @@ test('a bot without a list of update kinds gets all kinds except chat_member and
   expect(others).toEqual(['chat_member', 'message_reaction_count']);
 });
 
-test('a bot that lists only the first six update kinds gets only these kinds', () => {
+test('a list of only the first six update kinds does not mean the default kinds', () => {
   const six = updateKinds.slice(0, 6);
   expect(updateMask(six)).not.toBe(defaultUpdateMask);
   expect(maskNames(updateMask(six))).toEqual(six);

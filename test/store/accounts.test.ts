@@ -113,7 +113,7 @@ test('account removal also removes a reaction that is not yet in Postgres, even 
   expect([await left(), (await seen()).reactions]).toEqual([0, []]);
 });
 
-test('when an account is removed, each of its groups passes to the first administrator, and the bots of the group are notified', async () => {
+test('when an account is removed, the first administrator of each of its groups becomes the creator, and the bots of the group are notified', async () => {
   const ann = await makeUser(b);
   const ida = await makeUser(b);
   const group = await b.store.chats.create('group', 'Team', ann.id);

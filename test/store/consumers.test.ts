@@ -61,7 +61,7 @@ const sayAll = async (value: string) => {
 const after = (updates: readonly UpdateEntry[]) => (updates.at(-1)?.updateId ?? 0) + 1;
 const pending = async () => (await b.store.queues.info(bot.id)).pending;
 
-/** Starts polls that wait, one on each of the nodes. */
+/** Starts one long poll for each name, alternately on two nodes, and waits until all these polls are waiting. */
 async function waiting(names: readonly string[], given: Given = {}) {
   const answers = names.map((name, i) =>
     take(i % 2 === 0 ? a : b, name, { timeout: 20, ...given }).catch((error: unknown) => error),
@@ -102,7 +102,7 @@ test('waiting consumers immediately get the new updates of their own chats, and 
   expect(new Set([...shown(got), ...shown(rest)])).toEqual(new Set(people.map((_, i) => `hello ${i}`)));
 });
 
-test('if the hint is lost, a waiting consumer finds the update within a second', async () => {
+test('if the hint about an update is lost, a waiting consumer finds the update within a second', async () => {
   a.hooks.hint = () => false;
   const [answer] = await waiting(['one']);
   const begun = performance.now();
@@ -111,7 +111,7 @@ test('if the hint is lost, a waiting consumer finds the update within a second',
   expect(performance.now() - begun).toBeLessThan(10 * limits.poll_tick_ms);
 });
 
-test('the chats of a dead consumer move to a waiting consumer within five seconds, with unconfirmed updates first', async () => {
+test('the chats of a dead consumer move to a waiting consumer within five seconds, and unconfirmed updates come first', async () => {
   await take(a, 'dies');
   await take(b, 'lives');
   await sayAll('first');
@@ -142,7 +142,7 @@ test('the chats of a dead consumer move to a waiting consumer within five second
   expect(await pending()).toBe(0);
 });
 
-test('an offset from a consumer that returns late confirms no updates of chats that have moved', async () => {
+test('if a consumer returns after its chats have moved, its offset confirms no updates of these chats', async () => {
   await say(people[0] as Person, 'once');
   const got = await take(a, 'late', { leaseMs: 200 });
   const [moved] = await waiting(['other']);
@@ -167,8 +167,8 @@ test('updates in a lost answer are returned again, even if the consumer sends a 
   const early = await take(a, 'dies', { leaseMs: 200 });
   await say(people[1] as Person, 'later');
   const offset = after(early) + 1;
-  // Each of these answers is lost, as if the front had died. An offset just above an update proves that the update was
-  // seen.
+  // Each of these answers is lost, as if the front had died. An offset proves that the client saw an update only if the
+  // offset is just above the id of this update.
   const answers = [];
   for (let times = 0; times < 3; times++) {
     await expect.poll(() => take(b, 'other', { offset }).then(shown)).toContain('early');

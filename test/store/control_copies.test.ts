@@ -30,8 +30,8 @@ const haveSameHiddenClass = new Function('a', 'b', 'return %HaveSameMap(a, b)') 
   b: unknown,
 ) => boolean;
 
-// A front reads a bot's properties at each call. If each bot had a hidden class of its own, each read would miss the
-// caches of V8 and of the CPU (decision 0078).
+// A front reads a bot's properties at each call. If the objects for bots had different hidden classes in V8, each read
+// would miss the caches of V8 and of the CPU (decision 0078).
 test.each([
   ['bot', [7, 'one_bot', 'One', 'hash', {}, '']],
   ['user', ['external', 'Ann', null, null, null, ['hash'], '']],

@@ -48,7 +48,10 @@ beforeEach(() => {
 
 const flushed = (version: number) => announce(Buffer.from(`${partition} ${version}`));
 
-/** Runs a durable call that has changed the partition under this run id. Returns the outcome of the call so far. */
+/**
+ * Runs a durable call. The call changed its partition while `under` was the run id. As soon as the call has an outcome,
+ * `is` in the returned object shows the outcome.
+ */
 function start({ account = 7, under = run, bytes = 10, isGone = false, work = Promise.resolve() } = {}) {
   const outcome = { is: 'waits' };
   const listening = {
@@ -78,8 +81,8 @@ function start({ account = 7, under = run, bytes = 10, isGone = false, work = Pr
   return outcome;
 }
 /**
- * Waits until the call has sent its read of the journal and its request for a flush. Both are sent after a turn of the
- * event loop.
+ * Waits until the call has sent its read of the journal and its request for a flush. A call sends them only after a
+ * turn of the event loop.
  */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await time.advance(0);
@@ -115,7 +118,7 @@ describe('a durable call', () => {
     expect(outcome.is).toBe(answer);
   });
 
-  test('a durable call gets an error if a later incarnation is announced', async () => {
+  test('a durable call gets an error if a newer incarnation of its partition is announced', async () => {
     const outcome = start();
     await settled();
     flushed(laterIncarnation);

@@ -91,7 +91,7 @@ test('after a webhook is set again, it counts as healthy, even if failures of th
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
   expect(await notices()).toEqual([]);
-  // A rotation of the signing secret does not restart the hour.
+  // A rotation of the signing secret does not restart the one-hour period of failures.
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
   await node.db.query("update webhooks set failing_since = now() - interval '61 minutes' where bot_id = $1", [
     bot.id,
@@ -160,7 +160,7 @@ test('an owner gets no notice of a route that was deleted', async () => {
   expect(await notices()).toEqual([]);
 });
 
-test('a failure leaves no row if it is recorded after its route was deleted', async () => {
+test('a delivery failure of a route leaves no row if the failure is recorded after the route was deleted', async () => {
   await setRoute('pay');
   await setRoute('fine');
   await node.store.webhooks.removeRoute(bot.id, 'pay', false);
@@ -170,7 +170,7 @@ test('a failure leaves no row if it is recorded after its route was deleted', as
   expect(rows).toEqual([{ slot: 2 }]);
 });
 
-test('if routes cannot be decrypted, the attempts of other bots are still stored', async () => {
+test('if the routes of a bot cannot be decrypted, the attempts of other bots are still stored', async () => {
   await setRoute('pay');
   await node.db.query("update webhooks set routes_box = '\\x00'::bytea where bot_id = $1", [bot.id]);
   const other = await makeBot(node, owner);
@@ -185,7 +185,7 @@ test('if routes cannot be decrypted, the attempts of other bots are still stored
   expect((await Promise.all(stored)).map(({ failed }) => failed)).toEqual([1, 1]);
 });
 
-test('a bot with failed attempts is ranked only while it has a webhook or a route', async () => {
+test('a bot with failed attempts is in the ranking of failing bots only while it has a webhook or a route', async () => {
   const isRanked = async () => (await mostFailing(node, 1_000)).includes(bot.id);
   await setRoute('pay');
   await node.store.webhooks.remove(bot.id, false);

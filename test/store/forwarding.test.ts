@@ -38,12 +38,12 @@ beforeEach(async () => {
   while (partitionOf(group.id) !== 0);
   source = partitionOf(group.id);
   bots = [];
-  // There are two bots in two partitions. Neither partition is the group’s.
+  // Creates two bots in two partitions, neither of which is the partition of the group.
   while (bots.length < 2) {
     const bot = await makeBot(writer, user);
     if ([source, ...bots.map((other) => partitionOf(other.id))].includes(partitionOf(bot.id))) continue;
     await writer.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
-    // The bot has received the update about its own addition.
+    // Drops the update in which the bot learns that it was added to the group.
     await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
@@ -75,7 +75,7 @@ const waitsOn = (node: TestNode, script: string) => {
   return held;
 };
 
-test('if a forwarder dies before any bot has its updates, the next forwarder delivers all updates once and in order', async () => {
+test('if a forwarder dies before any bot has got its updates, the next forwarder delivers all updates once and in order', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
@@ -85,7 +85,7 @@ test('if a forwarder dies before any bot has its updates, the next forwarder del
   await expectQueues('1', '2', '3');
 });
 
-test('if a forwarder dies after one of two bots has its updates, both bots get each update once and in order', async () => {
+test('if a forwarder dies when only one of two bots has got its updates, both bots get each update once and in order', async () => {
   await send('1', '2', '3');
   let handed = 0;
   a.hooks.call = (name, run) =>
@@ -122,7 +122,7 @@ test('if a forwarder pauses while another forwarder empties the outbox, no updat
   await send('4', '5');
   held.open();
   await slow;
-  // The late trim may remove updates 4 and 5 only if the process that trims has read them.
+  // The late trim must not remove updates 4 and 5, unless node `a` has forwarded them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
@@ -162,7 +162,7 @@ test('several batches of updates are forwarded in order', async () => {
   }
 });
 
-test('a bot whose server is unavailable delays no other bot', async () => {
+test('if the Redis server of a bot is unavailable, the updates of other bots are not delayed', async () => {
   const [away, there] = bots as [Person, Person];
   const awayAt = cluster.keys.partitions.of(away.id);
   const values = Array.from({ length: limits.outbox_batch_entries_max + 5 }, (_, i) => `${i}`);
@@ -175,7 +175,8 @@ test('a bot whose server is unavailable delays no other bot', async () => {
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // The bot's server is available again. Newer updates must not overtake the updates that are not forwarded yet.
+  // The Redis server of the bot is available again. Newer updates must not overtake the updates that are not forwarded
+  // yet.
   gone = false;
   a.store.forwarder.follow(group.id, { forward: true });
   const received: string[] = [];

@@ -102,7 +102,7 @@ test('a journal at its byte limit refuses new messages but accepts deletions', a
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
 });
 
-test('the byte count of the journal stays exact, whatever the order and number of trims', async () => {
+test('the byte count of the journal stays exact, however often and in whatever order entries are trimmed', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const { client } = node.connection;
@@ -118,13 +118,14 @@ test('the byte count of the journal stays exact, whatever the order and number o
     expect(await bytesReported()).toBe(await bytesHeld(client));
     const ids = (await entriesOf(client)).map(([id]) => id);
     const pick = () => ids[Math.floor(Math.random() * ids.length)] as string;
-    // Two flushers work on one partition, and one of them settles its batch late.
+    // Trims the journal at three positions, as if one of two flushers of the partition were late.
     for (const after of [pick(), pick(), ids[0] as string]) {
       await settle(after);
       expect(await bytesReported()).toBe(await bytesHeld(client));
     }
   }
-  // A wrong count becomes exact again when all counted entries are settled.
+  // Falsifies the byte count of the journal. The count must become exact again when all counted entries have been
+  // trimmed.
   await client.hincrby(meta, 'jw', 1_000_000);
   await client.hset(meta, 'jt', 3);
   await messages.send(chat, bot.sender, text('after'));

@@ -1,4 +1,4 @@
-/** Tests inline message ids, by which bots name messages that were sent through them. */
+/** Tests inline message ids. A bot uses such an id to name a message that a person sent via the bot. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSecrets } from '../../src/store/core/secrets.js';

@@ -71,7 +71,7 @@ test('if several people join at the same time, only one takes the last place of 
   expect(await node.store.chats.find(chat)).toMatchObject({ profile: { m: 2 } });
 });
 
-test('a member who leaves or is removed frees a place of the invite link', async () => {
+test('when a member who joined by an invite link leaves or is removed, the link admits one more person', async () => {
   const { code } = await create({ member_limit: 1 });
   expect(await join(code, ben)).toEqual({ chat_id: chat.id, status: 'joined' });
   expect(await join(code, ben)).toEqual({ chat_id: chat.id, status: 'member' });

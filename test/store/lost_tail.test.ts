@@ -94,7 +94,7 @@ test('after Redis loses its latest writes, new message ids, update ids and versi
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('if a node has registered an incarnation but Redis never used it, a new chat skips no ids', async () => {
+test('if Postgres has an incarnation of a partition that is newer than any that Redis used, a new chat skips no ids', async () => {
   await node.written.query('update partitions set incarnation = incarnation + 1');
   const { chat, user } = await makeDirect(node);
   const next = async () => (await node.store.messages.send(chat, user.sender, text('x'))).id;
@@ -141,7 +141,7 @@ test('after Redis loses its latest writes, messages, edits, deletions, pins and 
   await cluster.flush();
   await loseTail();
 
-  // The first access to the partition is this read, so no change has raised the incarnation yet.
+  // No change has raised the incarnation of the partition yet, because this read is the first access after the loss.
   const shownNow = async () =>
     (await node.store.history.list(chat, 0, 10))?.map(({ record }) => record.content.text ?? 'service');
   expect(await shownNow()).toEqual(['service', 'lost', 'service', 'second, edited', 'first']);
@@ -158,7 +158,7 @@ test('after Redis loses its latest writes, messages, edits, deletions, pins and 
   await expectSameRows(node);
 });
 
-test('changes that are only in the journal survive a restart without loss', async () => {
+test('changes that are only in the journal survive a restart in which Redis loses no data', async () => {
   await send('kept');
   await cluster.flush();
   await send('in the journal alone');
@@ -174,7 +174,7 @@ test('changes that are only in the journal survive a restart without loss', asyn
   expect((await node.store.chats.find(made.chat))?.pinned).toBe(1);
 });
 
-test('a lost id is not given out again, even after an edit under the new incarnation and an eviction to Postgres', async () => {
+test('a lost id is not given out again, even if an edit and an eviction to Postgres follow the loss', async () => {
   const { id } = await send('kept');
   await cluster.flush();
   remember();
@@ -240,12 +240,12 @@ test('a replaced token stays invalid even if Redis loses the replacement', async
   remember();
   const { token } = await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   await loseTail();
-  // The first access to the partition is this look-up, so no change has raised the incarnation yet.
+  // No change has raised the incarnation of the partition yet, because this look-up is the first access after the loss.
   expect(await node.store.auth.bot(made.bot.token)).toBeNull();
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
 });
 
-test('if Redis loses the refresh of a replaced token during a look-up, the look-up does not store the old copy', async () => {
+test('if a token is replaced during a look-up and Redis loses the change, the look-up does not store the old copy', async () => {
   await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   const former = await node.store.bots.token(made.user.id, made.bot.id);
   const reader = await cluster.node();

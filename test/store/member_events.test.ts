@@ -82,7 +82,7 @@ test('a membership event is not delivered twice if it was posted but not deleted
   expect(await statuses()).toEqual([...before, 'my_chat_member left member']);
 });
 
-test('a membership change is refused and changes nothing while too many events of the chat wait', async () => {
+test('a membership change is refused and changes nothing while too many membership events of the chat are pending', async () => {
   const full = await node.store.chats.create('channel', 'Full', owner.id);
   const other = await makeUser(node);
   const add = (status: 'member' | 'left') =>

@@ -1,6 +1,6 @@
 /**
- * Tests a node whose machine was suspended. Its clock stood still meanwhile, so the node still trusts an outdated shard
- * map. The database from which a partition has moved refuses this node’s statements about the partition.
+ * Tests a node whose machine was suspended. The clock of the node stood still meanwhile, so the node still trusts an
+ * outdated shard map. The database from which a partition has moved refuses this node’s statements about the partition.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

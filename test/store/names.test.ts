@@ -46,7 +46,8 @@ beforeEach(async () => {
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
-  // Until a node has known Redis for one lease, each of its changes takes a whole lease.
+  // A node that has been connected to Redis for less than one lease needs a whole lease for each change. Lets this
+  // lease pass before the tests.
   await pass(time, leaseMs, [a, b]);
 });
 afterEach(() => cluster.close());
@@ -54,7 +55,7 @@ afterEach(() => cluster.close());
 describe('a node caches bot names', () => {
   test('when a bot is renamed, its cache entries by token and by id change immediately', async () => {
     await a.store.auth.bot(bot.token);
-    // One look-up fills both cache entries.
+    // One look-up fills both cache entries of the bot: the entry by token and the entry by id.
     expect(fromMemory(a)).toBe('Bot');
     const took = await fastest(limits.auth_lease_ms / 2, async (index) => {
       await rename(b, `Newer ${index}`);
@@ -79,7 +80,7 @@ describe('a node caches bot names', () => {
     expect(fromMemory(a)).toBeNull();
   });
 
-  test('renaming a bot waits for a node that cannot renew its lease', async () => {
+  test('renaming a bot takes effect only after the lease of a node that cannot renew it has expired', async () => {
     await nameOn(a);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -104,7 +105,7 @@ describe('a node caches bot names', () => {
   });
 });
 
-describe('Redis has copies of bots', () => {
+describe('delayed writes do not overwrite newer copies of bots in Redis', () => {
   const copied = async (node: TestNode) => (await node.store.bots.descriptions(bot.id)).description[''];
 
   test.each([true, false])(

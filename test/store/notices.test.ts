@@ -75,7 +75,7 @@ test('a person who blocked the management bot gets no notice', async () => {
   expect(await told(user)).toEqual([]);
 });
 
-test("an account can be deleted while a notice opens its owner's chat with the management bot", async () => {
+test('an account can be deleted while a notice opens the chat between the account and the management bot', async () => {
   const user = await makeUser(node);
   await node.store.notices.tell(node.db, user.id, removed(7));
   const { sending } = await node.db.transaction(async (sql) => {
@@ -126,7 +126,7 @@ test('a notice is sent once even if its process is killed between sending and re
   expect(await told(user)).toEqual(['told']);
   expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 0 }]);
   expect(await send()).toBe(0);
-  // Ends the claim of the killed process.
+  // Ends the claim of the killed process on the notice.
   await node.db.query('update notices set next_at = now() where user_id = $1', [user.id]);
   expect(await send()).toBe(1);
   expect(await told(user)).toEqual(['told']);

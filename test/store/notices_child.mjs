@@ -43,5 +43,5 @@ await store.notices.sendDue(
   async () => JSON.parse(bot),
   () => ({ content: { text: 'told' }, markup: null }),
 );
-// Exits explicitly, because open connections would keep the process alive even if it sent nothing.
+// Exits explicitly, because open connections would otherwise keep the process alive.
 process.exit(1);

@@ -39,7 +39,7 @@ test('after Redis loses its last writes, a node cannot open a queue with webhook
   const sending = b.store.messages.send(chat, person.sender, text('x'));
   await held.reached;
   await a.store.webhooks.set(bot.id, settings, { drop: false, mask: 1 });
-  // Redis crashes, loses the queue, and continues under a raised incarnation.
+  // Simulates a crash of Redis: the queue is lost, and the incarnation of the partition is raised.
   await client.del(state);
   await client.hincrby(meta, 'ver', limits.versions_per_incarnation);
   held.open();

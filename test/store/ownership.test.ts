@@ -1,6 +1,6 @@
 /**
- * Tests concurrent changes of a bot’s owner and of its allowed writers. The tests force the order of events. One change
- * wins, and all nodes apply it.
+ * Tests concurrent changes of a bot’s owner, and of the people who may write to the bot. The tests force the order of
+ * events. One change wins, and all nodes apply the winning change.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
@@ -272,7 +272,8 @@ describe('the owner controls write access to a bot', () => {
       names[ben.id] as string,
     ]);
     await send(a);
-    // A send now runs no query in Postgres, because the chat’s record contains the decision.
+    // The first send stored in the chat’s record whether the person may write. This send therefore runs no query in
+    // Postgres.
     const asked: string[] = [];
     a.hooks.query = (sql, run) => {
       asked.push(sql);
@@ -287,7 +288,7 @@ describe('the owner controls write access to a bot', () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, cora);
     await expect(send(a)).rejects.toMatchObject(refused);
-    // Simulates that Redis lost the change: gives the stored policy a former incarnation.
+    // Simulates that Redis lost the change: restores the former policy (`wp`) with a former incarnation (`wi`).
     const state = a.keys.queueState(bot.id);
     await a.connection.client.hset(state, { wp: 'all', wi: -1 });
     await expect(send(b)).rejects.toMatchObject(refused);

@@ -41,7 +41,7 @@ const partition = () => first.keys.partitions.of(made.chat.id);
 /** Makes an edit pending and immediately due. No timer applies it. */
 async function makePending(): Promise<void> {
   await edit('one');
-  // The second edit counts as made within a second after the first, even on a busy machine.
+  // Moves the time of the first edit an hour ahead, so that the second edit becomes pending even on a busy machine.
   await moveLastEdit(first, made.chat, sent.id, Date.now() + 3_600_000);
   expect(await edit('two')).toMatchObject({ isPending: true, record: { content: { text: 'two' } } });
   first.store.pendingEdits.stop();

@@ -1,6 +1,6 @@
 /**
- * Tests crashes between a change in Postgres and its copy in Redis. No chat of two people stays open that must be
- * closed (decision 0083).
+ * Tests crashes between a change in Postgres and the refresh of its copy in Redis. If the change closes a chat of two
+ * people, the chat must not stay open (decision 0083).
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ChatRef } from '../../src/store/core/keys.js';

@@ -1,4 +1,6 @@
-/** Tests pins, reply keyboards, edits and replies with messages that are no longer in Redis (interface §3, §4.3.5). */
+/**
+ * Tests pins, reply keyboards, edits and replies that concern messages that Redis has evicted (interface §3, §4.3.5).
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Change } from '../../src/store/chats/streams.js';
 import type { Media } from '../../src/store/core/codec.js';
@@ -68,7 +70,7 @@ test('interface §3: an evicted message can be pinned in place of another messag
   });
 });
 
-test('after an eviction, a chat still has its pin and its reply keyboards, even if many messages came after them', async () => {
+test('a chat keeps its pin and its reply keyboards after many newer messages and an eviction', async () => {
   const { chat, bot } = await makeDirect(a);
   const origin = { keyboard: { keyboard: [[{ text: 'Yes' }]], resize_keyboard: true } } as const;
   const shown = await a.store.messages.send(chat, bot.sender, { ...text('ask'), origin });

@@ -44,7 +44,7 @@ async function waiting(node: TestNode, timeout = 20) {
 test('a hint wakes a poll on another node immediately', async () => {
   const took: number[] = [];
   let offset = 0;
-  // A busy machine may delay single answers, but not all of them.
+  // Measures several polls, because a busy machine may delay single answers.
   do {
     let ended = Number.POSITIVE_INFINITY;
     const answer = poll(a, made.bot, offset, 20).then((updates) => {
@@ -65,7 +65,7 @@ test('a hint wakes a poll on another node immediately', async () => {
   expect(Math.min(...took)).toBeLessThan(limits.poll_tick_ms / 4);
 });
 
-test('if the hint is lost, a poll reads its queue again within a second and finds the update', async () => {
+test('if the hint about an update is lost, a poll reads its queue again within a second and finds the update', async () => {
   a.hooks.hint = () => false;
   const pending = waiting(a);
   await sleep(150);
@@ -131,7 +131,7 @@ test('a long poll ends if a newer long poll starts after the first read of the q
 test("an update that arrives between a poll's first read and its subscription is found immediately", async () => {
   let found: unknown = 'late';
   let offset = 0;
-  // A busy machine may delay single answers, but not all of them.
+  // Tries several times, because a busy machine may delay single answers.
   for (let tries = 0; tries < 10 && found === 'late'; tries++) {
     const held = gate();
     let looks = 0;
@@ -161,7 +161,7 @@ test('the offset of a poll confirms the updates below this offset', async () => 
   expect(await b.store.queues.info(made.bot.id)).toMatchObject({ pending: 0 });
 });
 
-test('an offset of -N takes little time even if fewer than N updates are pending', async () => {
+test('a poll with an offset of -N takes little time even if fewer than N updates are pending', async () => {
   const { bot } = await makeDirect(a);
   await poll(a, bot);
   const { client } = a.connection;
@@ -196,7 +196,7 @@ test('an offset of -N takes little time even if fewer than N updates are pending
   const whole = await timed(() => client.eval("return #redis.call('XRANGE', KEYS[1], '-', '+')", 1, queue));
   expect(await timed(() => look('-100000', 1))).toBeLessThan(whole / 5);
   expect(await client.xlen(queue)).toBe(5_000);
-  // Each read removes a limited number of these updates.
+  // Each read removes only a limited number of old updates.
   for (let looks = 0; looks < 50; looks++) {
     const taken = await look('-2', 1);
     if (taken.status === 'ok' && !taken.more) break;
@@ -233,6 +233,6 @@ test('if an offset keeps only the last update of a long queue, the other updates
   expect(Math.max(...largest)).toBeLessThanOrEqual(limits.script_entries_max);
   const [[, fields]] = (await client.xrange(key, '-', '+')) as [[string, string[]]];
   const size = fields.reduce((sum, value, i) => sum + (i % 2) * Buffer.byteLength(value), 0);
-  // The record is binary, so the text that Lua makes from it may be longer than the record.
+  // The test reads the binary record as text, which may be some bytes longer than the record.
   expect(Math.abs(Number(await client.hget(state, 'bytes')) - size)).toBeLessThan(100);
 });

@@ -81,7 +81,7 @@ test('one call updates a limited number of chats and notifies a limited number o
   const before = await node.store.chats.find(sharedChat(oldest[0]?.id ?? 0));
   expect(before?.profile.pair?.[0]).toMatchObject({ n: 'Ann' });
   await node.store.profiles.change(ann.id, { first_name: 'Anna' });
-  // One more call notifies the person whose name changed.
+  // The extra call of `chats/tell_person` notifies the person who changed the name.
   expect([calls.get('chats/refresh'), calls.get('chats/tell_person')]).toEqual([most, most + 1]);
   expect((await node.store.chats.find(newest))?.profile.pair?.[0]).toMatchObject({ n: 'Anna' });
   calls.clear();

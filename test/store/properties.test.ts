@@ -214,7 +214,7 @@ describe('secrets are encrypted', () => {
     expect(createSecrets([pepper], [newer]).open(both.seal('y', 'bot:1'), 'bot:1')).toBe('y');
   });
 
-  test('look-up values depend on the pepper', () => {
+  test('another pepper gives other look-up values and other check values', () => {
     const one = createSecrets([pepper], ring('a'));
     const two = createSecrets(['q'.repeat(32)], ring('a'));
     expect(one.lookup('t').equals(two.lookup('t'))).toBe(false);
@@ -249,7 +249,7 @@ describe('cursors and chat names are encoded without loss', () => {
     );
   });
 
-  test('the text form of a chat decodes to that chat', () => {
+  test('decoding the text form of a chat returns the original chat', () => {
     fc.assert(
       fc.property(id, id, (one, other) => {
         expect(parseChat(chatText(directChat(one, other)))).toEqual(directChat(one, other));

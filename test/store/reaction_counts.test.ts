@@ -119,7 +119,7 @@ test('a bot gets at most one count update per post per second', async () => {
   while (performance.now() - begun < 3_300) {
     await set(++n);
     await tell(n % 2 === 0 ? a : b);
-    // Nothing empties the journal here, so it must not fill up.
+    // Waits, because no flusher empties the journal in this test and the journal must not fill up.
     await sleep(10);
   }
   const during = await countsHeard();

@@ -77,8 +77,8 @@ async function inBatches<T>(
 longTest('after 500 users toggled one emoji simultaneously, the counts are the same everywhere', async () => {
   const post = await makePost();
   const users = people(500);
-  // Users with an even number end with the emoji, and users with an odd number end without it. Two nodes serve each
-  // user.
+  // Each user sets and removes the reaction on two nodes in turn. In the end, only the users with an even index have
+  // the reaction.
   await Promise.all(
     users.map(async (user, i) => {
       for (let n = 0; n <= 4 + (i % 2); n++) {
@@ -105,7 +105,7 @@ longTest('after 500 users toggled one emoji simultaneously, the counts are the s
   expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
 });
 
-test('if removals shorten the list of the latest reactors, earlier reactors fill the list', async () => {
+test('if removed reactions shorten the list of the latest reactors, earlier reactors fill the list again', async () => {
   const post = await makePost();
   const users = people(300, 10_000);
   for (const user of users) await a.store.posts.react(post, user, set('🔥'));
@@ -120,7 +120,7 @@ test('if removals shorten the list of the latest reactors, earlier reactors fill
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
 });
 
-test('a reaction writes little more on a post with many reactions than on one with few', async () => {
+test('a reaction to a post with many reactions writes little more data than a reaction to a post with few', async () => {
   const [few, many] = await Promise.all([makePost(), makePost()]);
   const written = async () => {
     const info = await a.connection.client.info('persistence');
@@ -137,7 +137,7 @@ test('a reaction writes little more on a post with many reactions than on one wi
   expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
 });
 
-test('a post lists at most the configured number of reactors, the caller first', async () => {
+test('a post lists at most the configured number of reactors, with the caller first', async () => {
   const post = await makePost();
   const brief = await cluster.node(3);
   const users = people(5, 30_000);

@@ -66,7 +66,8 @@ test('if a message was edited and evicted during a read-back, its old version is
   await cluster.flush();
   await evict(b, key);
   held.open();
-  // The press found the button in the old record, but the edit has removed this button.
+  // The press used the old record, which still had the button. The edit has removed the button, so the press is
+  // refused.
   expect(await pressed).toMatchObject({ kind: 'button_not_found' });
   expect(fills).toEqual([
     { status: 'ok', filled: false },
@@ -110,7 +111,7 @@ test('if a message was sent and evicted during a read-back of its chat, no id is
   ]);
 });
 
-test('a used ticket stays invalid when its call is repeated', async () => {
+test('a used read-back ticket stays invalid when the call that got the ticket is repeated', async () => {
   const { chat, bot, id } = await coldMessage();
   const c = await cluster.node();
   const [first, second] = [gate(), gate()];
@@ -123,7 +124,7 @@ test('a used ticket stays invalid when its call is repeated', async () => {
   const held = holdAnswer(b, 'from chat_sequences');
   const fromA = a.store.messages.send(chat, bot.sender, text('from a'));
   await first.reached;
-  // This call shares the ticket, and loads the chat before the next message is sent.
+  // Node b gets the same ticket as node a, and loads the chat before node c sends a message.
   const fromB = b.store.messages.send(chat, bot.sender, text('from b'));
   await held.reached;
   const fromC = await c.store.messages.send(chat, bot.sender, text('from c'));
@@ -156,7 +157,7 @@ test('if a control record was changed and evicted during a read-back, its old ve
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a refresh that arrives late does not restore an old value, even after a later refresh and an eviction', async () => {
+test('a late refresh does not restore an old value, even if a later refresh and an eviction happened before it', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();

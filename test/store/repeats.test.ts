@@ -1,7 +1,7 @@
 /**
- * Tests calls that are repeated under their idempotency key. The node of the first run died before it recorded the
- * answer, and the object of the call has changed since then. The repeat changes nothing and returns the answer that the
- * first run would have returned.
+ * Tests calls that are repeated with the same idempotency key. The node of the first run died before it recorded the
+ * answer, and the affected chat, message or bot has changed since then. The repeated call changes nothing and returns
+ * the answer that the first run would have returned.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -345,7 +345,7 @@ test('starting a bot twice under one idempotency key sends one message', async (
 
   await one.db.query("update control_requests set created_at = now() - interval '25 hours'");
   await one.db.query("insert into control_requests (request) values ('fresh')");
-  // Another test may have run a purge within the last minute.
+  // Purges run at most once a minute. Another test may have run one, so this removes the time of the last purge.
   await one.db.query("delete from installation where name = 'tombstones_purged_at'");
   const sharded = one.shards.all.length === 1;
   await purgeTombstones(one.pool, undefined, undefined, { control: true, sharded });

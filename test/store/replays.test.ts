@@ -1,6 +1,6 @@
 /**
- * Tests replays of dead letters when the process dies meanwhile. Also tests that delivery attempts are recorded
- * although Postgres was unavailable for a while.
+ * Tests replays of dead letters when a process dies during a replay. Also tests that delivery attempts are recorded
+ * after Postgres was unavailable for a while.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
@@ -110,7 +110,7 @@ test('writing a journal batch again does not restore dead letters that were repl
   }
 });
 
-test('the record of an update is unpacked to the same bytes', () => {
+test('packing and unpacking an update keeps every byte', () => {
   const fields = [0, 5, 31, 32, 255, 256, 65_535, 65_536].flatMap((length, i) => [
     Buffer.from(`n${i}`),
     Buffer.alloc(length, 0xfe),
@@ -185,7 +185,7 @@ test('a delivery attempt that Postgres refuses does not block other attempts', a
     const one = { ...delivery, entry: { ...delivery.entry, shownId: n } };
     recorder.note(to, one, outcome, null, facts);
   };
-  // The management bot’s deliveries run inside the process, so they take only fractions of a millisecond.
+  // Latencies can be fractions of a millisecond, because the deliveries of the management bot run inside the process.
   note(bot.id, 1, { ...answered(200), latencyMs: 1.5 });
   const failed = (message: string): Outcome => ({
     ...{ kind: 'failed', reason: 'closed', message, latencyMs: 0.4 },

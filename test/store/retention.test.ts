@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Clears the wait between passes, so that the next pass may begin. */
+/** Makes the next pass of retention due immediately. */
 const rested = () => node.db.query("update retention set ended_at = 'epoch'");
 
 async function pass(ageMs: number, on: TestNode = node): Promise<number> {
@@ -66,7 +66,7 @@ async function aged() {
 
 test('history, forwards and pins no longer contain messages past the age limit', async () => {
   const { chat, cold, hot, send } = await aged();
-  // The dates of messages are whole seconds.
+  // Waits two seconds before the next message, because the dates of messages are whole seconds.
   await sleep(2_100);
   const border = Date.now() - 1_000;
   const age = () => Date.now() - border;
@@ -83,7 +83,8 @@ test('history, forwards and pins no longer contain messages past the age limit',
   };
   await look();
   await cluster.flush();
-  // The tombstone stays in Redis for the hot time, because Postgres may be restored to a time before the removal.
+  // The tombstone stays in Redis for as long as a flushed record does, because Postgres may be restored to a time
+  // before the removal.
   expect(await node.connection.client.pttl(cluster.keys.message(chat, cold))).toBeLessThanOrEqual(hotTtlMs);
   await evict(node, ...chatKeys(cluster.keys, chat, cold, hot, young));
   await look();
@@ -237,7 +238,8 @@ test('old files are removed, except pictures of bots and people, current photos 
     young,
   ]);
   const removed: string[] = [];
-  // A bot adds an old file to its set after the pass has checked the batch that contains this file.
+  // While the pass removes file 18, a bot adds an old file to its sticker set. The pass has already checked the batch
+  // that contains this file.
   const added = { ...sticker, key: key(20) };
   const files = {
     list: async (after: string, limit: number) => all.filter((file) => file.key > after).slice(0, limit),
@@ -340,7 +342,8 @@ test('a partition of messages is dropped with its pins and posts when its whole 
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The day of `edge` ended less than three days ago, so its messages can be too young to be removed.
+  // The partition of the message `edge` stays. Its day ended less than three days ago, so some of its messages can be
+  // too young to be removed.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
@@ -368,7 +371,7 @@ test('a partition of messages is dropped with its pins and posts when its whole 
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('an old message is deleted as a row if it was written after its partition was dropped', async () => {
+test('if an old message is written after its daily partition was dropped, its row is deleted separately', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);
@@ -380,7 +383,7 @@ test('an old message is deleted as a row if it was written after its partition w
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('if another session has locked a partition, the partition is dropped in a later pass', async () => {
+test('if another session has locked a partition, a later pass of retention drops the partition', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);

@@ -1,6 +1,6 @@
 /**
- * Tests law 7. The tests force the order of events. After the call that revoked a token has returned, no node accepts
- * the token.
+ * Tests that no node accepts a token after the call that revoked the token has returned (law 7). The tests force the
+ * order of events.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -53,7 +53,8 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('while Redis is available, every node refuses a revoked token', () => {
-  // Until a node has known Redis for one lease, each of its revocations takes a whole lease.
+  // A node that has been connected to Redis for less than one lease needs a whole lease for each revocation. Lets this
+  // lease pass before the tests.
   beforeEach(() => pass(time, leaseMs, [a, b]));
 
   test('a revocation returns when every node has dropped the token from its cache, long before a lease ends', async () => {
@@ -82,7 +83,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     expect(await a.store.auth.bot(bot.token)).toBeNull();
   });
 
-  test('a revocation waits for a node that cannot renew its lease, until that node stops trusting its cache', async () => {
+  test('if a node cannot renew its lease, a revocation waits until this node stops trusting its cache', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -174,7 +175,7 @@ describe('while Redis is available, every node refuses a revoked token', () => {
     expect(fromMemory(a, token)).toMatchObject({ id: bot.id });
   }, 30_000);
 
-  test('a node drops all cached tokens if its acknowledged epoch is older than the log of revocations', async () => {
+  test('a node drops all cached tokens if entries that the node has not read are missing from the log of revocations', async () => {
     const other = await makeBot(b, owner);
     await a.store.auth.bot(bot.token);
     await a.store.auth.bot(other.token);
@@ -270,7 +271,8 @@ describe('a revocation takes effect after Redis has lost its data', () => {
   });
 
   test('a revocation waits even for nodes that Redis forgets during the revocation', async () => {
-    // A node without a lease. It is not in the list of nodes after the loss, so only the incarnation shows the loss.
+    // Node c has no lease, so the list of nodes does not contain it after the loss. Only the raised incarnation shows
+    // that Redis has lost the list.
     const c = await cluster.node();
     await c.store.auth.revoke('bot:1');
     await a.store.auth.bot(bot.token);

@@ -17,7 +17,10 @@ const callsPerRound = 40;
 let cluster: TestCluster;
 let nodes: [TestNode, TestNode];
 
-/** On a busy machine, a server may be silent for longer than the usual limit, and calls would have unknown outcomes. */
+/**
+ * The tests raise this limit, because Redis may be silent for longer on a busy machine. Calls would then have unknown
+ * outcomes.
+ */
 const { redis_silence_ms } = redisLimits;
 const setSilence = (ms: number) => Object.assign(redisLimits, { redis_silence_ms: ms });
 

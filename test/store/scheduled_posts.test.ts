@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-test('the clean-up deletes scheduled posts of a deleted account that a node of an earlier version left', async () => {
+test('if an earlier version of Petrel deleted an account, the clean-up deletes the remaining scheduled posts of the account', async () => {
   const { store, db } = node;
   const posts = [];
   for (const name of ['Ann', 'Ben']) {

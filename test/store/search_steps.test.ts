@@ -39,7 +39,7 @@ function searchOf(length: number, msPerStep: number) {
 const rowsOf = (steps: ReturnType<typeof searchOf>['steps']) =>
   steps.map((step) => step.reduce((sum, { rows }) => sum + rows, 0));
 
-test('a search reads a page in steps of growing size, and a page reads a limited number of rows', async () => {
+test('a search reads the rows of a page in steps of growing size, up to a maximum number of rows', async () => {
   const { search, steps } = searchOf(100_000, 0);
   const { next } = await search.inChat(sharedChat(-1), ['x'], 0, 20);
   const rows = rowsOf(steps);
@@ -48,7 +48,7 @@ test('a search reads a page in steps of growing size, and a page reads a limited
   expect(next).toBe(100_001 - limits.search_rows_max);
 });
 
-test('a search ends a page at its time limit, and the next page continues where this page ended', async () => {
+test('a search ends a page of results at its time limit, and the next page continues where this page ended', async () => {
   const { search, steps } = searchOf(100_000, limits.search_steps_ms);
   const { messages, next } = await search.inChat(sharedChat(-1), ['x'], 0, 20);
   expect(messages).toEqual([]);
@@ -56,7 +56,7 @@ test('a search ends a page at its time limit, and the next page continues where 
   expect(next).toBe(100_001 - limits.search_step_rows_min);
 });
 
-test('a search of all chats reads whole chats in each step, and ends a page at its time limit', async () => {
+test('a search of all chats reads whole chats in each step, and ends a page of results at its time limit', async () => {
   const chats = Array.from({ length: 60 }, (_, i) => sharedChat(-1 - i));
   const fast = searchOf(100, 0);
   expect(await fast.search.inChats(chats, ['x'], 0, 20)).toEqual({ messages: [], chats: 60, next: 0 });
@@ -64,7 +64,7 @@ test('a search of all chats reads whole chats in each step, and ends a page at i
   expect(fast.steps.flat().map(({ chat }) => chat)).toEqual(chats.map(({ id }) => id));
   const slow = searchOf(100, limits.search_steps_ms);
   expect(await slow.search.inChats(chats, ['x'], 0, 20)).toEqual({ messages: [], chats: 2, next: 0 });
-  // The search of a long chat takes one step.
+  // A single step searches a long chat, up to the maximum number of rows per chat.
   const long = searchOf(100_000, limits.search_steps_ms);
   expect(await long.search.inChats(chats, ['x'], 0, 20)).toMatchObject({ chats: 1 });
   expect(rowsOf(long.steps)).toEqual([limits.search_rows_per_chat_max]);

@@ -76,7 +76,8 @@ test('a sign-in above the limit ends the session that has been unused for the lo
   const newest = await other.store.sessions.start(id, '');
   expect(await accepts(tokens[7] as string)).toEqual([false, false]);
   for (const each of [token, newest, tokens[8] as string]) expect(await accepts(each)).toEqual([true, true]);
-  // The session that was unused longest ends, not the newest session, although nobody has used the newest session.
+  // The session that has been unused for the longest time ends. The newest session stays, although nobody has used it
+  // yet.
   await other.store.sessions.start(id, '');
   expect(await accepts(newest)).toEqual([true, true]);
   expect(await accepts(tokens.at(-1) as string)).toEqual([false, false]);
@@ -103,7 +104,7 @@ test('a session ends when it has been unused for more than the given number of d
   expect(await one.store.sessions.endUnused(30)).toEqual({ removed: 1, more: false });
   expect(await accepts(unused)).toEqual([false, false]);
   for (const each of [used, fresh, token]) expect(await accepts(each)).toEqual([true, true]);
-  // The next pass begins an hour later.
+  // The clean-up of sessions runs at most once an hour, so this call does nothing.
   expect(await other.store.sessions.endUnused(1)).toBeNull();
 });
 

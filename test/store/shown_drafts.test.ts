@@ -11,8 +11,8 @@ const draft = (text: string) => (): MessageDraft => ({
 });
 
 /**
- * Creates a draft pace with a slow client. The client has read its next draft when the test calls the next function in
- * `taking`.
+ * Creates a `DraftPace` with a client that reads slowly. Each function in `taking` lets the client finish reading one
+ * draft.
  */
 function paced() {
   const time = new VirtualTime();
@@ -51,7 +51,7 @@ test('a client that reads quickly gets one draft per interval', async () => {
   expect(shown).toEqual(['a', 'b']);
 });
 
-test('a stream does not send its pending draft after its end', async () => {
+test('a stream that has ended does not send its pending draft', async () => {
   const { time, shown, taking, pace } = paced();
   pace.take(chat, draft('a'));
   pace.take(chat, draft('b'));

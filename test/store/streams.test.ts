@@ -76,7 +76,7 @@ test('a chat has a log of changes only while somebody reads the chat', async () 
   const log = cluster.keys.changes(group);
   const redis = a.connection.client;
   await send('before anyone looks');
-  // The log exists although nobody reads it, because the creator of a new chat may open a stream next.
+  // The log exists although nobody reads the chat, because the creator of a new chat may open a stream next.
   expect(await redis.xlen(log)).toBe(1);
   await redis.del(log);
   await send('nobody looks');

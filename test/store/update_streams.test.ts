@@ -250,7 +250,7 @@ test('new updates cause no Redis calls for a stream that waits for confirmations
   await stream.over;
 });
 
-test('an update causes no further check if it arrives while a full stream is being checked', async () => {
+test('while a stream that waits for confirmations is being checked, a new update causes no second check', async () => {
   const stream = open(a, undefined, { limit: 1 });
   await say('0');
   await eventually('the first', () => stream.got.length === 1);
@@ -263,7 +263,7 @@ test('an update causes no further check if it arrives while a full stream is bei
     notice();
     return true;
   };
-  // Once a second, the node looks at all polls of the partition (`updates/peek`), and then checks each poll
+  // Once a second, the node reads the state of all polls of the partition (`updates/peek`), and then checks each poll
   // (`updates/follow`).
   let looks = 0;
   let checks = 0;
@@ -313,7 +313,7 @@ test('if the updates of a stream move to another consumer and back, the stream s
   await stream.over;
 });
 
-test('a resumed stream sends updates of chats that move to its consumer later, even updates up to its Last-Event-ID', async () => {
+test('if chats move to the consumer of a resumed stream, the stream sends their updates, even updates up to its Last-Event-ID', async () => {
   for (const value of ['0', '1']) await say(value);
   const consumer = { name: 'other', leaseMs: 60_000 };
   const asked = { offset: 0, limit: 100, timeout: 0, mask: null, onGone: () => undefined };

@@ -47,7 +47,7 @@ test('people can read messages with polls while Postgres is unavailable', async 
   });
 });
 
-test('if the polls of a page are only in Postgres, one query reads the polls and another query reads the votes', async () => {
+test('if the polls on a page of messages are only in Postgres, one query reads the polls and another query reads the votes', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { store, keys, hooks } = node;
   const draft = { type: 'poll', bot: bot.id, question: 'Where?', options: ['Here', 'There'] } as const;

@@ -1,6 +1,6 @@
 /**
- * Tests webhook calls that are repeated under their idempotency key. The node of the first run has died. Changes made
- * in between stay, and the answer equals the answer of the first run.
+ * Tests webhook calls that are repeated with the same idempotency key after the node of the first run has died. The
+ * repeated call keeps all changes that were made after the first run, and returns the answer of the first run.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, dieAt, dieUnnoted, outwait } from '../support/keyed.js';

@@ -262,7 +262,7 @@ describe('Markdown', () => {
   );
 });
 
-describe('the name of a parse mode is checked', () => {
+describe('an unknown parse mode is refused, and the case of a parse mode is ignored', () => {
   it.each(['html', 'HTML', 'Html'])(
     'the parse mode %s is accepted, because upper and lower case are equal',
     (mode) => {

@@ -9,7 +9,7 @@ import { processorMs } from '../../support/times.js';
 
 const runs = { numRuns: propertyRuns(500) };
 
-// The tests build texts from sequences of these pieces and of random texts.
+// The tests build texts from these pieces and from random texts.
 const pieces = [
   '<b>',
   '</b>',

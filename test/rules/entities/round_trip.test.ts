@@ -88,7 +88,10 @@ function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> 
     );
 }
 
-/** Generates texts with trees between them, or a single tree. A single tree gives two entities the same range. */
+/**
+ * Generates either texts with trees of entities between them, or a single tree. If a tree is alone inside an entity,
+ * both have the same range.
+ */
 function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Content> {
   const text = piece(true);
   const leaf = text.map((only): Content => [only]);
