@@ -1,6 +1,6 @@
 /**
- * Backs up a running service, restores the backup into an empty installation, and compares row for row. Then Redis
- * loses all data.
+ * Backs up a running service, restores the backup into an empty installation, and compares all rows of both. A later
+ * test deletes all data of the restored Redis and rebuilds Redis from Postgres.
  */
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ const history = async (of: Service, chat: number) =>
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 const pollPath = () => `/api/chats/${group}/messages/${polled.message_id}/poll`;
-/** Returns the counts of the poll and the owner's own votes. */
+/** Returns how many votes each option of the poll has, and which options the owner has chosen. */
 const votesIn = async (of: Service, answer = of.app(owner, 'GET', pollPath())) => {
   const { options, chosen_option_ids } = await resultOf(answer);
   return [options.map(({ voter_count }: { voter_count: number }) => voter_count), chosen_option_ids];
@@ -97,7 +97,7 @@ beforeAll(async () => {
     }),
   );
   await resultOf(voteIn(service, 1));
-  // The update with the new counts comes a second later.
+  // Waits for the update with the new vote counts, which the bot gets about a second after the vote.
   const updates = () => resultOf(service.bot(bot, 'getUpdates', { timeout: 0 }));
   await vi.waitFor(
     async () => expect((await updates()).some(({ poll }: { poll?: unknown }) => poll)).toBe(true),
@@ -195,8 +195,8 @@ test('a restore into an empty installation restores every row unchanged', async 
   const ran = await petrel(env, 'restore', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   const rows = await contentOf(database.url);
-  // A copied master without a replica gets a new replication id. Within a second, the nodes of a cluster notice the new
-  // id.
+  // The copy of a Redis master starts with a new replication id. In a cluster, the nodes notice this within a second
+  // and change the rows of the table `partitions`, so this table is not compared.
   if (service.redis.cluster) before.rows.delete('partitions');
   for (const [table, expected] of before.rows) expect(rows.get(table), table).toEqual(expected);
   expect([...before.rows.values()].flat().length).toBeGreaterThan(80);
@@ -260,7 +260,8 @@ test('after Redis loses all data, messages are served from Postgres', async () =
   expect(stopped).toMatchObject({ is_closed: true, total_voter_count: 1 });
   expect((await voteIn(of, 0)).body.description).toBe('Bad Request: poll has already been closed');
   await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/received' }));
-  // The update is forwarded from the group’s partition.
+  // Waits for the update. It arrives with a delay, because it is forwarded from the partition of the group to the
+  // partition of the bot.
   let received: string[] = [];
   for (const end = performance.now() + 20_000; received.length === 0 && performance.now() < end; )
     received = await waitingFor(of, bot);

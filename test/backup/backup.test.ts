@@ -42,7 +42,7 @@ longTest('a restore writes back every row', async () => {
   const saved = await petrel(service.env, 'backup', join(folder, 'one'));
   expect(saved, saved.log).toMatchObject({ code: 0 });
   const before = await contentOf(service.databaseUrl);
-  // A copied master of a cluster gets a new history.
+  // The copy of a Redis master in a cluster starts with a new replication id, which changes the table `partitions`.
   if (service.redis.cluster) before.delete('partitions');
 
   const env = elsewhere(service.env, redis, database.url);
@@ -50,7 +50,7 @@ longTest('a restore writes back every row', async () => {
   expect(restored, restored.log).toMatchObject({ code: 0 });
   const rows = await contentOf(database.url);
   for (const [table, expected] of before) expect(rows.get(table), table).toEqual(expected);
-  // The two messages are the start of the bot and the bot's message.
+  // Expects the start of the bot and the message from the bot.
   expect(rows.get('messages')).toHaveLength(2);
   const again = await petrel(env, 'restore', join(folder, 'one'));
   expect(again.code).toBe(1);

@@ -1,4 +1,7 @@
-/** Tests a drill. A copy that is restored beside the original sends nothing until an operator resumes it. */
+/**
+ * Tests a drill: an operator restores a backup while the original installation keeps running. The restored installation
+ * sends nothing to webhooks and browsers until the operator resumes it.
+ */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -86,7 +89,7 @@ test('an installation restored for a drill sends nothing to webhooks or browsers
   await expect
     .poll(() => received.filter((text) => text.startsWith('/hook')).join('\n'), { timeout: 30_000 })
     .toMatch(/before the backup[\s\S]*during the drill[\s\S]*after a restart/);
-  // No attempt was counted while deliveries were paused.
+  // No delivery was attempted while deliveries were paused, so the bot has no delivery error.
   const info = await resultOf(drill.bot(bot, 'getWebhookInfo'));
   expect(info.last_error_message ?? null).toBeNull();
   expect((await petrel(drill.env, 'resume')).out).toContain('this is not a drill');

@@ -29,7 +29,7 @@ export async function contentOf(url: string): Promise<Map<string, string[]>> {
     for (const { name } of tables) {
       if (/^(schema_migrations|redis_nodes|shard_nodes)$/.test(name)) continue;
       const { rows } = await client.query(
-        // Leaves out these two rows, which differ because a copy is a separate installation.
+        // Omits the rows ID and REDIS_GENERATION, which differ because the copy is a separate installation.
         `select t::text as row from "${name}" t ${name === 'installation' ? "where name not in ('ID', 'REDIS_GENERATION')" : ''} order by 1`,
       );
       content.set(

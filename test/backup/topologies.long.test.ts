@@ -1,7 +1,7 @@
 /**
- * Restores a backup of a single server to a cluster, and a backup of the cluster to a single server. After each
- * restore, all rows and all keys are the same, and the service continues. The test starts with the kind of Redis that
- * the test run uses.
+ * Restores a backup of a single Redis server to a cluster, and a backup of a cluster to a single server. All rows and
+ * keys are the same after each restore, and the service continues. The kind of Redis in the test run decides which
+ * restore comes first.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,8 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
     case 'string':
       return `string ${(await redis.getBuffer(key))?.toString('base64')}`;
     case 'hash': {
-      // A copied master without a replica gets a new history, and a copy is a separate installation.
+      // Leaves out the fields that a restore changes: the Redis run, the version and the installation of each
+      // partition, and the id and the generation of the installation.
       const later = key.endsWith('}:meta')
         ? ['run', 'ver', 'of']
         : key.endsWith('}:installation')
@@ -67,7 +68,10 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
   }
 }
 
-/** Keys that expire sooner than this are left out, because they may expire before they are read. */
+/**
+ * The test does not compare keys whose remaining time to live is shorter than this, because they may expire before the
+ * test reads them.
+ */
 const soon_ms = 300_000;
 
 /** The keys of running processes and of the wake queue, which are not part of a backup. */
@@ -136,8 +140,8 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
 type Stores = readonly [redis: FreshRedis, databaseUrl: string];
 
 /**
- * Compares the restored stores with the current state of the saved stores. When an installation is opened for a backup,
- * the incarnations of partitions on another server are raised.
+ * Compares the restored stores with the saved stores. Reads the saved stores only after the backup, because opening an
+ * installation for a backup can raise the incarnations of its partitions.
  */
 async function same(saved: Stores, restored: Stores): Promise<void> {
   const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];

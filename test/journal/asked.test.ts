@@ -1,4 +1,4 @@
-/** Tests the pauses of a flusher between its rounds. A request for a flush ends such a pause early. */
+/** Tests the pauses of a flusher between its rounds. A request for a flush ends the current pause early. */
 import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { createAsked } from '../../src/journal/asked.js';
@@ -19,7 +19,7 @@ function start() {
   return { asked, sleep: (ms: number, signal: AbortSignal) => asked.sleep(ms, () => [0], signal) };
 }
 
-/** Counts the entries in the internal sets of the signal, such as its dependent signals. */
+/** Counts the objects that an AbortSignal keeps internally, for example its dependent signals. */
 const keptBy = (signal: AbortSignal): number =>
   Object.getOwnPropertySymbols(signal)
     .map((name) => (signal as unknown as Record<symbol, { readonly size?: unknown } | null>)[name]?.size)
@@ -45,7 +45,9 @@ test('a pause of the flusher ends when the flusher stops, and no pause starts af
   expect(await within(1_000, sleep(60_000, stopping.signal))).toBeUndefined();
 });
 
-/** Starts with a flusher that has three partitions. `told` collects the announcements of flushes. */
+/**
+ * Creates the object under test, for a flusher with three partitions. `told` contains the hints that announced flushes.
+ */
 function startHearing() {
   let request = (_: Buffer) => {};
   const told: string[] = [];
@@ -67,7 +69,7 @@ function startHearing() {
   return { asked, told, request: (hint: string) => request(Buffer.from(hint)) };
 }
 
-test('an empty journal is announced once for each request, and a flush of new entries is always announced', async () => {
+test('a flush request causes one announcement if the journal is empty, and one after each flush of new entries', async () => {
   const { asked, told, request } = startHearing();
   const upTo = (last: number) => ({ partition: 1, entries: [], last, whole: true });
   await asked.announce([upTo(4)], [1]);
@@ -84,7 +86,7 @@ test('an empty journal is announced once for each request, and a flush of new en
   expect(told).toEqual(['1 4', '1 5', '1 5']);
 });
 
-test('if an announcement failed, it is not repeated when the journal is announced as empty later', async () => {
+test('a failed announcement of a flush is not repeated when the journal is empty', async () => {
   const { asked, told, request } = startHearing();
   request('1');
   const prefix = { partition: 1, entries: [], last: 5, whole: true };
@@ -95,7 +97,7 @@ test('if an announcement failed, it is not repeated when the journal is announce
   expect(told).toEqual([]);
 });
 
-test('a requested flush makes a journal due, and the journal is due again after the first batch', () => {
+test('after a flush request, the journal is read immediately, and again after the first batch', () => {
   const { asked, request } = startHearing();
   const prefix = { partition: 1, entries: [], last: 5, whole: true };
   expect(asked.take([0, 1, 2])).toEqual([]);
@@ -106,7 +108,7 @@ test('a requested flush makes a journal due, and the journal is due again after 
   expect(asked.take([0, 1, 2])).toEqual([1]);
   asked.committed([prefix], [1]);
   expect(asked.take([0, 1, 2])).toEqual([]);
-  // After a batch that does not reach the end of the journal, the journal is still due.
+  // The batch did not reach the end of the journal, so the journal must be read again.
   asked.committed([prefix], []);
   expect(asked.take([0, 1, 2])).toEqual([1]);
 });

@@ -91,7 +91,10 @@ const countRows = async (): Promise<number> => {
   return (await node.pool.query<{ n: number }>(count)).rows[0]?.n ?? 0;
 };
 
-/** Sends at least 2,000 and at most `max` messages, until stopped. The field `s` of a chat numbers the messages. */
+/**
+ * Sends messages until `stopped` returns true, but at least 2,000 and at most `max` messages. In Redis, the field `s`
+ * of a chat contains the number of its last message.
+ */
 async function writeUntil(stopped: () => boolean, max: number): Promise<number> {
   let changes = 0;
   const sent = new Map<number, number>();
@@ -111,8 +114,8 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
 }
 
 /**
- * Changes older messages first, and then the last message of each chat. The fields `s` and `v` of a chat then belong to
- * its last message.
+ * Edits or deletes older messages first, and edits the last message of each chat at the end. The fields `s` and `v` of
+ * a chat then both describe its last message.
  */
 async function editAndDelete(perBot: number): Promise<void> {
   for (let bot = 100_000; bot < 100_024; bot++) {
@@ -290,7 +293,7 @@ describe('entries are quarantined', () => {
     expect(await client.pttl(node.keys.message(chat, 14))).toBeGreaterThan(0);
   });
 
-  it('a fault of the database itself quarantines no entry', async () => {
+  it('an error that is not caused by an entry quarantines no entry', async () => {
     await node.pool.query(statement('test_drop', 'alter table messages rename to elsewhere'));
     await putMessage(node, chat, 1, 'waits');
     const errors: Error[] = [];

@@ -140,7 +140,8 @@ describe('the flusher writes journals to Postgres', () => {
       expect(await ttl(key)).toBeGreaterThan(hotTtlMs - 60_000);
       expect(await ttl(key)).toBeLessThanOrEqual(hotTtlMs);
     }
-    // A tombstone stays in Redis for the hot time, because Postgres may be restored to a time before the deletion.
+    // Redis keeps the tombstone of a deleted message as long as other hot data. If Postgres is restored to a time
+    // before the deletion, Redis still knows that the message was deleted.
     expect(await ttl(keys.message(chat, 4))).toBeGreaterThan(60_000);
     expect(await ttl(keys.message(chat, 2))).toBe(-1);
     expect(await ttl(keys.chat(chat))).toBe(-1);
@@ -218,7 +219,10 @@ describe('two flushers can work on one partition', () => {
     return { place, held };
   }
 
-  /** Returns an id with which a flusher gets the partition when it shares the partitions with `rival`. */
+  /**
+   * Returns a flusher id. A flusher with this id gets the partition if it shares all partitions with the flusher
+   * `rival`.
+   */
   function idThatGets(partition: number, rival: string): string {
     for (let n = 0; ; n++) if (isShareOf(`other ${n}`, [rival, `other ${n}`], partition)) return `other ${n}`;
   }
@@ -250,7 +254,8 @@ describe('two flushers can work on one partition', () => {
       expect(rows.slice(0, 3)).toEqual(before.slice(0, 3));
       expect(texts(rows.slice(0, 3))).toEqual(['new', null, 'untouched']);
       expect(rows.slice(0, 2).map((r) => r.version)).toEqual([edited, deleted]);
-      // The late flusher trims only entries that it has read itself.
+      // The flusher that was paused trims only entries that it has read. The entry that was added later may therefore
+      // still be in the journal.
       if (length === 1) {
         const [[id] = []] = await node.connection.client.xrange(
           node.keys.journal(partitionOf(node, chat)),
@@ -297,7 +302,7 @@ describe('writing an old batch again replaces no newer record', () => {
     const marks = (await node.pool.query(watermarks)).rows.map((row) => row.flushed_version);
     expect(texts(rows)).toEqual([null, 'edited']);
 
-    // Creates a new stream for the old batch, because a stream accepts no ids below its last id.
+    // Deletes the stream before it adds the old batch again, because a stream accepts no ids below its last id.
     const again = client.multi().del(journal);
     for (const [id, fields] of old) again.xadd(journal, id, ...fields);
     expect((await again.xlen(journal).exec())?.at(-1)).toEqual([null, 2]);

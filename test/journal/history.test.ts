@@ -1,6 +1,6 @@
 /**
  * Tests two Postgres servers with a common past: a server that was replaced, and the current server. Nodes use the
- * current server and refuse the replaced server. Two databases stand for the servers.
+ * current server and refuse the replaced server. In these tests, the two servers are two databases.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -120,7 +120,7 @@ it('a revocation that was committed only on the replaced Postgres server is comm
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');
-  // These changes raise the marks of the current server to the marks of the replaced server.
+  // Makes changes on the current server until its mark counters have reached those of the replaced server.
   for (let i = 0; i < 200; i++) await touch(present);
   expect(await names(after)).toEqual(['ada', 'bob']);
 

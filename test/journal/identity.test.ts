@@ -49,7 +49,7 @@ describe('a Redis is used only if its stored identity matches Postgres', () => {
   });
   it('a Redis is refused when it has an older generation than Postgres', () =>
     expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
-  it('a rebuild adopts a Redis of an older generation again, unless nodes use the current Redis', () => {
+  it('a rebuild adopts a Redis of an older generation, unless nodes use the current Redis', () => {
     expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
     expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
   });

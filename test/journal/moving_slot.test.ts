@@ -69,8 +69,8 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);
-  // Deletes one message key, so that it is on neither server during the move. The call that settles the batch names the
-  // keys of all messages, and therefore fails.
+  // Deletes the key of one message, so that neither server has the key during the move. The script that settles the
+  // batch needs the keys of all messages, and therefore fails.
   await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
   await cluster.beginMove(slot, from, to);
   for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));
@@ -86,7 +86,8 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
     await eventually('the other partitions are settled', () => flusher.stats().entries >= count);
     expect(flusher.stats().entries).toBe(count);
     expect(await lengthOf(stuck)).toBe(30);
-    // The delayed partition may be flushed, and have its first error, after the other partitions are settled.
+    // The flusher may try to settle the delayed partition only after the other partitions. Its first error may
+    // therefore come late.
     await eventually('the journal could not be trimmed', () => refused.length > 0);
     await eventually('all rows are written', async () => (await messageRows(pool)).length === count + 30);
 
@@ -94,7 +95,8 @@ test('a partition whose journal cannot be trimmed delays no other partition', as
     await cluster.endMove(slot, to);
     await eventually('the slot is settled too', () => flusher.stats().entries >= count + 30);
     expect(flusher.stats().entries).toBe(count + 30);
-    // A redirected call succeeds before the connection has read the new map of slots.
+    // Waits until the connection knows the new master. Before that, calls already succeed, because Redis redirects
+    // them.
     await eventually('the new master is known', () => masterOf(stuck).url === cluster.nodes[to]?.url);
     expect(await lengthOf(stuck)).toBe(0);
     // Only settled messages have a time to live. Every message of the delayed partition must have a time to live now.

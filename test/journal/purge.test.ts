@@ -132,7 +132,7 @@ test('the purge removes the reactions and counts of a deleted post before its to
   expect(await left('posts')).toEqual(others(1));
 });
 
-test('a poll past the age limit becomes a tombstone, and a purge removes its results, its votes and the tombstone a day later', async () => {
+test('a poll past the age limit becomes a tombstone, and a purge one day later removes the tombstone, the results and the votes', async () => {
   const ms = (days: number) => Math.floor(Date.now() - days * 86_400_000);
   const [old, young] = [ms(31), ms(29)];
   for (const table of ['polls', 'poll_results'])
@@ -152,7 +152,7 @@ test('a poll past the age limit becomes a tombstone, and a purge removes its res
   for (const table of ['polls', 'poll_results', 'poll_votes'])
     expect((await left(table)).map(([, number]) => number)).toEqual([young]);
 
-  // Simulates a vote that was written after the purge because Redis still had the poll.
+  // Adds votes as if they were written after the purge. This happens if Redis still has the poll.
   for (const number of [old, young + 1]) {
     await run(`insert into poll_results values (1, ${number}, 2, '\\x01')`);
     await run(`insert into poll_votes values (1, ${number}, 4, 2, '\\x01')`);

@@ -158,7 +158,7 @@ describe('partitions are recovered', () => {
     ]);
   });
 
-  it('recovery reports unavailable if the connection breaks while older records are removed', async () => {
+  it('recovery fails with the error "unavailable" if the connection breaks during the removal of older records', async () => {
     await node.recovery.recover(partition(), runId());
     await putMessage(node, chat, 1, 'kept');
     const copy = await copyOfData();
@@ -223,7 +223,7 @@ describe('partitions are recovered', () => {
       expect(flusher.stats().quarantined).toBe(0);
     });
 
-    it('if the incarnation is raised after a batch was read, and Postgres refuses one entry, the flusher writes no part of the batch', async () => {
+    it('if Postgres refuses one entry of a batch from an older incarnation, no part of the batch is written', async () => {
       await node.pool.query(
         statement('test_check', 'alter table messages add constraint refused check (message_id <> 2)'),
       );
@@ -240,7 +240,8 @@ describe('partitions are recovered', () => {
         ...node.runner,
         call: async (name, at, keys, args) => {
           const result = await node.runner.call(name, at, keys, args);
-          // The first call finds that the partition is closed. The second call comes before the incarnation is raised.
+          // Recovery calls this script twice before it raises the incarnation. The first call finds that the partition
+          // is closed. The flusher commits after the second call.
           if (name === 'partition/recover' && ++calls === 2) {
             commit();
             await eventually('committed', async () => (await messageRows(node.pool)).length === 2);
@@ -301,7 +302,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('if Redis lost only changes that were already flushed, it keeps its unflushed changes', async () => {
+    it('Redis keeps its unflushed changes if it lost only changes that were already flushed', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();
@@ -339,7 +340,7 @@ describe('partitions are recovered', () => {
         await eventually('reconnected', () => (each.connection.runId() ?? before) !== before);
     }
 
-    it('if a sealed Redis was shut down cleanly, it continues under the same incarnation, but only once', async () => {
+    it('a sealed Redis keeps its incarnation after the first clean shutdown, but not after the second', async () => {
       const version = await putMessage(trusting, chat, 1, 'kept');
       await trusting.recovery.seal(all);
       await restart();
@@ -368,7 +369,7 @@ describe('partitions are recovered', () => {
       expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
     });
 
-    it('the incarnation is raised if sealed data is started twice, or replaced by older data', async () => {
+    it('the incarnation is raised if Redis starts twice on sealed data, or starts on older data', async () => {
       const unsealed = await copyOfData();
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
@@ -419,7 +420,7 @@ describe('partitions are recovered', () => {
     const incarnations = async () => (await registered()).map(({ incarnation }) => incarnation);
     const raised = [2, 2, 2, 2];
 
-    it('a Redis sealed by an operator continues under the same incarnation after SHUTDOWN, but only once', async () => {
+    it('a Redis that an operator sealed keeps its incarnation after the first SHUTDOWN, but not after the second', async () => {
       await sealed();
       await restart();
       expect(await putMessage(node, chat, 2, 'next')).toBe(version + 1);
@@ -436,7 +437,7 @@ describe('partitions are recovered', () => {
       expect(await incarnations()).toEqual(raised);
     });
 
-    it("the incarnation is raised if a killed Redis lost the operator's seal with its latest writes", async () => {
+    it("the incarnation is raised if Redis was killed and lost the operator's seal", async () => {
       const tail = await copyOfData();
       await sealed();
       await redis.stop('SIGKILL');
@@ -550,7 +551,7 @@ describe('partitions are recovered', () => {
     }
   });
 
-  it('recovery refuses an incarnation if Redis has versions above all versions of this incarnation', async () => {
+  it('recovery refuses to open an incarnation if Redis already has a version above the range of this incarnation', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,
@@ -573,7 +574,7 @@ describe('partitions are recovered', () => {
     expect(await meta()).toEqual(before);
   });
 
-  it('recovery opens many partitions together, and later starts work without Postgres', async () => {
+  it('recovery opens many partitions together, and opening them again works without Postgres', async () => {
     const wide = await openNode(redis.url, url, 64);
     try {
       const all = Array.from({ length: 64 }, (_, i) => i);

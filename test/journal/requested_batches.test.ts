@@ -96,7 +96,7 @@ describe('requested batches are settled together', () => {
     for (const id of [2, 3]) expect(await timeToLive(id)).toBeGreaterThan(hotTtlMs - 60_000);
   });
 
-  it('requested batches are settled immediately if together they fill a batch', async () => {
+  it('requested batches are settled immediately if they add up to a full batch', async () => {
     await startPaused();
     const half = limits.journal_batch_entries_max / 2;
     for (const from of [2, 2 + half]) {
@@ -117,8 +117,8 @@ describe('requested batches are settled together', () => {
 });
 
 /**
- * Simulates a Postgres server for the flusher: records the marks and announcements of commits on `server`. Refuses
- * marks and announcements of a server in `gone`.
+ * Simulates a Postgres server for the flusher. Records the marks (change counters) that commits raise, and the
+ * announcements of flushes. Both fail for the servers in the set `gone`.
  */
 function fakeServer() {
   const marks: RaisedMark[] = [];
@@ -159,8 +159,8 @@ function fakeServer() {
   return fake;
 }
 
-describe('requested batches record one mark when they are settled', () => {
-  it('batches that are settled together record one mark, before their entries leave the journal', async () => {
+describe('requested batches raise one mark when they are settled', () => {
+  it('if batches are settled together, the mark is raised once, before the entries leave the journal', async () => {
     const fake = fakeServer();
     await startPaused(fake.options);
     const before = fake.marks.length;

@@ -219,7 +219,7 @@ describe('journal/state', () => {
 });
 
 describe('history/announce', () => {
-  it('a flush is announced unless one of the Postgres servers that it used was replaced', async () => {
+  it('a flush is not announced if a Postgres server that committed it was replaced', async () => {
     const { keys, runner, connection } = node;
     const listener = connection.client.duplicate({ enableOfflineQueue: true });
     const heard: string[] = [];

@@ -46,14 +46,14 @@ test.each([
   for (const partition of partitions) await fill(partition, each, size);
   const batch = await read();
   expect(batch.full).toBe(true);
-  // A batch may exceed the limits by one round. A round reads one entry of every partition, even if the entries are
-  // large. The first round reads two.
+  // A batch may exceed its limits by one round. A round reads at least one entry from each of the 64 partitions,
+  // whatever its size. The first round reads two entries from each partition.
   expect(batch.entries.length).toBeLessThanOrEqual(limits.journal_batch_entries_max + 64);
   expect(batch.bytes).toBeLessThanOrEqual(limits.journal_batch_bytes_max + 128 * size);
   expect(batch.prefixes).toHaveLength(64);
 });
 
-test('one partition can fill a whole batch, up to its limits in entries and bytes', async () => {
+test('the entries of one partition can fill a whole batch, up to the limits of a batch in entries and in bytes', async () => {
   await fill(5, 2_000, 100);
   expect((await read()).entries).toHaveLength(limits.journal_batch_entries_max);
   await fill(6, 400, 78_000);

@@ -52,7 +52,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
       log += chunk;
       if (log.includes('Ready to accept connections')) break;
     }
-    // Redis can still write output, but nobody reads it, because the end of the loop has closed the pipe.
+    // Leaving the loop closes the pipe from Redis. Redis keeps running, and nobody reads its later output.
     if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
   };
   await start();
@@ -77,8 +77,8 @@ export interface PostgresServer {
 }
 
 /**
- * Starts a Postgres without durability, because no test in this folder cuts its power. A restarted server keeps its
- * port.
+ * Starts a Postgres that is not durable, because no test in this folder simulates a power failure. A restarted server
+ * keeps its port.
  */
 export async function startPostgres(): Promise<PostgresServer> {
   const home = memoryFolder();

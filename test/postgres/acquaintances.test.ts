@@ -48,7 +48,7 @@ const rowsRead = (plan: Plan): number =>
     ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
     : 0) + (plan.Plans ?? []).reduce((sum, each) => sum + rowsRead(each), 0);
 
-test('the query whether two people share a chat does not read the member lists of chats', async () => {
+test('the query that checks whether two people share a chat does not read the member lists of chats', async () => {
   const people = Array.from({ length: 20 }, (_, p) => 1_000 + p);
   let read = 0;
   const explained = sqlOver(async (text, params = []) => {

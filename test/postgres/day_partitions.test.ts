@@ -141,7 +141,7 @@ test('a partition is dropped after its retention time', async () => {
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
-  // Failures are kept no longer than messages.
+  // The age limit of messages, here three days, also applies to failed deliveries.
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 

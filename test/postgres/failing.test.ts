@@ -18,7 +18,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('failing webhooks are found by an index, however many webhooks there are', async () => {
+test('a query for failing webhooks uses an index, however many webhooks exist', async () => {
   await client.query('set enable_seqscan = off');
   const explained = sqlOver(
     async <T>(text: string, params: readonly unknown[] = []) =>

@@ -1,6 +1,6 @@
 /**
- * Tests the table of messages, which has partitions by the day on which a message was recorded: writes, deletions,
- * purges, and the migration that moves messages into these partitions.
+ * Tests the daily partitions of the table `messages`. A message is in the partition of the day on which it was
+ * recorded. Covers writes, deletions, purges, and the migration that moves older messages into the partitions.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -93,7 +93,7 @@ test("all versions of a message are stored, read and deleted in the partition of
   await write(entry(1, 3, record(3, today - 2)), entry(2, 4, record(4, today, null)));
   const [old, now] = [name(today - 4, today - 1), name(today, today + 3)];
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
-  // Writes older versions, which change nothing.
+  // Writes older versions of the same messages, which must change nothing.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
   expect((await loadMessages(db, 12, 5, [1, 2, 3])).map((row) => row.record?.length ?? 0)).toEqual([
@@ -135,7 +135,7 @@ test('a message is stored in the default partition if its day has no partition',
 test('a purge removes the tombstones of one partition and leaves the rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
-  // The first row of each partition has the same position (ctid) in its partition.
+  // Both rows are the first rows of their partitions and have the same ctid. A purge by ctid alone would delete both.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today, null)));
   await run(`update messages set deleted_at = now() - interval '2 days' where message_id = 2`);
   await run(`vacuum full messages_${name(today, today + 3)}`);
@@ -143,7 +143,7 @@ test('a purge removes the tombstones of one partition and leaves the rows of oth
   expect(await rows()).toEqual([`${name(today - 4, today - 1)} 1 1`]);
 });
 
-test('the migration derives the day of each message of an older installation', async () => {
+test('when an older installation is migrated, the day of each message comes from its record', async () => {
   const old = await freshDatabase();
   const client = new pg.Client({ connectionString: old.url });
   try {
@@ -156,7 +156,7 @@ test('the migration derives the day of each message of an older installation', a
         bytes,
         bytes === null ? new Date() : null,
       ]);
-    // The lengths of these versions are all lengths that can occur in a header.
+    // These versions cover every encoded length that a version can have in the header of a record.
     const versions = [5, 200, 60_000, 3_000_000_000, 2 ** 41];
     for (const [i, version] of versions.entries())
       await put(i + 1, version, record(version, today - i * 100));

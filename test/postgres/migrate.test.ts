@@ -42,7 +42,7 @@ async function tables(): Promise<string[]> {
 }
 
 describe('migrate updates the schema of a database', () => {
-  it('migrate applies every file once and prints its name', async () => {
+  it('migrate applies each migration file once and prints the name of the file', async () => {
     const lines: string[] = [];
     expect(await appliedVersion(url)).toBe(0);
     expect(await migrate(url, (line) => lines.push(line))).toBe(schemaVersion());
@@ -104,7 +104,7 @@ describe('migrate updates the schema of a database', () => {
     await Promise.all([pool.close(), other.close()]);
   });
 
-  it('migrate applies each file once, even if several programs start at the same time', async () => {
+  it('migrate applies each migration file once, even if several programs start at the same time', async () => {
     const lines: string[] = [];
     const versions = await Promise.all([1, 2, 3, 4].map(() => migrate(url, (line) => lines.push(line))));
     expect(versions).toEqual(Array.from({ length: 4 }, () => schemaVersion()));
@@ -113,7 +113,7 @@ describe('migrate updates the schema of a database', () => {
     expect(applied).toHaveLength(shippedCount);
   });
 
-  it('migrate rolls back a file that fails', async () => {
+  it('migrate rolls back a migration file that fails', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int); select nonsense;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(`${next}_more.sql`);
@@ -124,7 +124,7 @@ describe('migrate updates the schema of a database', () => {
     expect(await tables()).toContain('more');
   });
 
-  it('migrate refuses an applied file that has changed', async () => {
+  it('migrate refuses to run if an applied migration file has changed', async () => {
     await migrate(url);
     writeFileSync(join(folder, '0001_foundation.sql'), 'select 1;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(SchemaError);
@@ -137,7 +137,7 @@ describe('migrate updates the schema of a database', () => {
     expect(await appliedVersion(url)).toBe(shippedCount + 1);
   });
 
-  it('migrate refuses files with gaps in their numbers or with invalid names', async () => {
+  it('migrate refuses migration files with gaps in their numbers or with invalid names', async () => {
     writeFileSync(join(folder, '0999_far.sql'), 'select 1;');
     expect(() => schemaVersion(folder)).toThrow(SchemaError);
     rmSync(join(folder, '0999_far.sql'));

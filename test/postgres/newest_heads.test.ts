@@ -1,4 +1,4 @@
-/** Tests with a real Postgres which message of a chat is the newest. */
+/** Tests with a real Postgres how the newest message of a chat is found. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadNewestHeads } from '../../src/postgres/chats/chats.js';
@@ -14,7 +14,10 @@ const sql = sqlOver(async <T>(text: string, params: readonly unknown[] = []) => 
   return (await client.query(text, [...params])).rows as T[];
 });
 
-/** Stores the messages of a chat, given as ages in days. A null stands for a message of today that was deleted. */
+/**
+ * Stores the messages of a chat. `ages` lists the age of each message in days. A null stands for a message of today
+ * that was deleted.
+ */
 async function store(chat: number, ages: ReadonlyArray<number | null>): Promise<void> {
   await client.query(
     `insert into messages (chat_id, user_id, message_id, version, day, record)
@@ -50,7 +53,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('the newest message of a chat is found however old it is', async () => {
+test('the newest message of a chat is found, however old the message is', async () => {
   await store(1, [400, 40, 10, 1, 0]);
   await store(2, [400, 40, 10]);
   await store(3, [400, 40]);
@@ -67,7 +70,7 @@ test('the newest message of a chat is found however old it is', async () => {
   expect(statements).toBe(3);
 });
 
-test('one statement is enough for chats with recent messages and for chats without messages', async () => {
+test('one statement finds the newest message of chats with recent messages, and of chats without messages', async () => {
   await store(11, [400, 1]);
   await store(12, [0, 0, 0]);
   expect(await newest(11, 12, 13)).toEqual({ 11: 'message 2', 12: 'message 3', 13: null });

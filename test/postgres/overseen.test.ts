@@ -1,4 +1,4 @@
-/** Tests with a real Postgres how many accounts the search of an administrator reads. */
+/** Tests with a real Postgres how many accounts are read when an administrator searches for accounts. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { scanAccounts } from '../../src/postgres/accounts/overseen.js';
@@ -39,7 +39,7 @@ async function scan(word: string, before: number, rows: number, limit = 100) {
 }
 
 test('a search reads a limited number of accounts, newest first, and the next search continues with older accounts', async () => {
-  // The deleted person 8 is read but never found.
+  // Person 8 is deleted. The search reads this account but never returns it.
   expect(await scan('even', 600_000, 3)).toEqual({ ids: [10], bottom: 8, more: true });
   expect(await scan('even', 500_008, 3)).toEqual({ ids: [6], bottom: 5, more: true });
   expect(await scan('odd', 600_000, 4)).toEqual({ ids: [9, 7], bottom: 7, more: true });

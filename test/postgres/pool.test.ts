@@ -99,7 +99,7 @@ describe('the pool runs statements and transactions', () => {
     await one.close();
   });
 
-  it('the pool runs a batch of prepared statements in one transaction, and returns the last rows', async () => {
+  it('the pool runs a batch of prepared statements in one transaction, and returns the rows of the last statement', async () => {
     const one = createPool({ url, max: 1, name: 'prepared' });
     const insert = statement('insert_now', 'insert into counters values ($1, 1) returning id');
     const rows = statement(
@@ -120,7 +120,7 @@ describe('the pool runs statements and transactions', () => {
       expect(found).toEqual([
         { transactions: 1, ids: [from, from + 1], raw: Buffer.from([0, 255]), nothing: null },
       ]);
-      // This batch fails before any part of it is sent. Nothing of it may be committed by the next query.
+      // This batch fails before anything is sent. The next query must not commit any statement of this batch.
       await expect(one.batch(batch(from + 10, circle))).rejects.toThrow(/circular/i);
       expect(await one.batch([{ statement: insert, values: [from + 2] }])).toEqual([{ id: from + 2 }]);
       expect((await one.query(statement('ids', 'select id from counters order by 1'))).rows).toEqual(
@@ -212,7 +212,8 @@ describe('the pool runs statements and transactions', () => {
     });
     expect((await pool.query(end)).count).toBe(2);
     expect(isUnavailable(await busy)).toBe(true);
-    // The pool may hand out an idle connection that Postgres has closed until it gets the connection's close event.
+    // After Postgres has closed an idle connection, the pool may still hand out this connection until it gets the close
+    // event of the connection.
     await eventually('the pool knows that the idle connection was closed', () => errors.length > 0);
     expect((await cut.query(statement('one', 'select 1'))).count).toBe(1);
     await cut.close();

@@ -1,4 +1,4 @@
-/** Tests with a real Postgres which messages the statement of a search selects. */
+/** Tests with a real Postgres which messages are found by the SQL statement of a search. */
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ const sql = sqlOver(
     (await client.query(text, [...params])).rows as T[],
 );
 
-/** Stores records that consist only of a text. A null stands for a deleted message. */
+/** Stores messages that have only a text. A null stands for a deleted message. */
 const store = (chat: number, texts: ReadonlyArray<string | null>, day = '2030-01-01') =>
   client.query(
     `insert into messages (chat_id, user_id, message_id, version, day, record)
@@ -46,7 +46,7 @@ const search = (ranges: readonly SearchRange[], query: string, found = 10) =>
 const alphabet = fc.constantFrom(...'abzABZ09 %_\\\'"-.пПрРҚқԱաŌōÉéΣσςёЁ東🐦\u0000\n');
 const texts = fc.string({ unit: alphabet, maxLength: 30 });
 
-test('both search patterns select every text that contains the word', async () => {
+test('the plain and the hexadecimal search pattern of a word both select every text that contains the word', async () => {
   const statement = `select encode($1::bytea, 'escape') collate "C" ilike $2 as selected,
     encode($1::bytea, 'hex') collate "C" like $3 as fast`;
   await fc.assert(
@@ -68,7 +68,7 @@ test('both search patterns select every text that contains the word', async () =
   );
 });
 
-test('a pattern escapes its special characters, and a text must match every pattern', async () => {
+test('special characters in a query match only themselves, and a text must contain every word of the query', async () => {
   await store(-1, ['Москва', 'Минск', 'мост', 'a_b', 'aXb', '100%', '1000', 'back\\slash', 'backslash']);
   const idsOf = async (query: string) => (await search([range(-1)], query))[0]?.ids;
   expect(await idsOf('мос')).toEqual([3, 1]);
@@ -79,7 +79,7 @@ test('a pattern escapes its special characters, and a text must match every patt
   expect(await idsOf('мо СКВ')).toEqual([1]);
 });
 
-test('a search distinguishes letters that have a hexadecimal digit in common', async () => {
+test('a search does not confuse letters whose hexadecimal codes share a digit', async () => {
   await store(-5, ['to', '4o', 'do', 'TO', 'qatar', 'aqtqb']);
   expect((await search([range(-5)], 'to'))[0]?.ids).toEqual([4, 1]);
   expect((await search([range(-5)], 'qatar'))[0]?.ids).toEqual([5]);
@@ -98,7 +98,7 @@ test('a search stops at the row limit and returns the id at which it stopped', a
   expect((await search([range(-2)], 'x', 2))[0]?.ids).toEqual([4, 2]);
 });
 
-test('a search through large records ends early, and the next search continues below the last record', async () => {
+test('a search through large records stops at a byte limit, and the next search continues below the last record that was read', async () => {
   const large = `x${'y'.repeat(100 * 1024)}`;
   await store(
     -4,

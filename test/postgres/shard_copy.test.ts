@@ -112,7 +112,8 @@ test('a call that is repeated after its partition has moved gets the first resul
       return { made: 1 };
     });
   expect(await call(source, 'repeated')).toEqual({ made: 1 });
-  // Inserts more results than one statement copies, and the result of a call that belongs to no partition.
+  // Inserts more call results than one statement copies. Also inserts the result of a call that belongs to no
+  // partition.
   await source.db.query(
     "insert into control_requests (request, partition) select 'other ' || n, 0 from generate_series(1, 1500) n",
   );
@@ -124,10 +125,10 @@ test('a call that is repeated after its partition has moved gets the first resul
   for (const { db } of [source, target]) await db.query('truncate posts, partitions, control_requests');
 });
 
-test('while rows are copied to a database, this database purges no rows and drops no daily partitions', async () => {
+test('while partitions are copied to a database, the target database purges no rows and drops no daily partitions', async () => {
   const share = shareOf('purges');
   await claim(share);
-  // This tombstone is old, but the source has not purged it yet.
+  // Writes a tombstone that is old enough to be purged, although the source has not purged it yet.
   await pin(1, null, 30);
   const { spans } = await readSpans(target.pool, { table: 'messages' });
   const [span] = spans;
@@ -136,7 +137,7 @@ test('while rows are copied to a database, this database purges no rows and drop
   expect(await pinsOf(target)).toEqual([{ version: 1 }]);
   await purgeTombstones(target.pool);
   expect(await dropSpan(target.pool, 'messages', span)).toBe(false);
-  // Postgres does not replicate the update of a row that the target does not have.
+  // If the target had purged its copy of the row, Postgres would not replicate this update of the row.
   await pin(2, 'pinned');
   await expect.poll(() => pinsOf(target)).toEqual([{ version: 2 }]);
   await copy.endCopy(source, target, share);
@@ -188,7 +189,7 @@ test('an interrupted copy continues only with the same partitions and the same t
   expect(await copy.isCopying(source, target, shareOf('continues', [1]))).toBe(false);
   await source.db.query("update installation set value = '1 00000009' where name = 'SHARD_COPY'");
   expect(await copy.isCopying(source, target, share)).toBe(false);
-  // The copy of the abandoned move is removed too.
+  // `endCopy` must also remove the publication, replication slot and subscription of the abandoned move.
   await copy.endCopy(source, target, shareOf('continues', [1]));
   for (const each of ['pg_publication', 'pg_replication_slots', 'pg_subscription'])
     expect(await source.db.query(`select from ${each}`), each).toEqual([]);

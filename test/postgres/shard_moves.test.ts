@@ -1,4 +1,4 @@
-/** Tests commands that do not apply to the unfinished move of partitions. They must not change the move. */
+/** Tests that a move of partitions stays unchanged if an operator gives a command that does not apply to the move. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { movePartitions, undoMove } from '../../src/operations/shard_moves.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';

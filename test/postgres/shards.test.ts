@@ -39,7 +39,7 @@ beforeAll(async () => {
     `select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
   );
-  // Each database has a separate copy of these tables.
+  // These tables exist separately in every database, so they count neither as control tables nor as sharded tables.
   const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
   controlTables = rows
     .map(({ name }) => name)
@@ -86,8 +86,8 @@ test('no SQL statement joins control tables with sharded tables', () => {
 });
 
 /**
- * Patterns, by file, for the statements that may read a whole shard. These statements have another limit, and ignore
- * rows that no longer belong to the shard.
+ * For each file, the patterns of the statements that may read a whole shard instead of one partition. These statements
+ * ignore rows that no longer belong to the shard.
  */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
@@ -98,7 +98,7 @@ const wholeShard: Readonly<Record<string, RegExp>> = {
   'postgres/messages/history.ts': /rewrite_after|left_at/,
 };
 
-test('each SQL statement on a sharded table names the partition, or an id that determines it', () => {
+test('each SQL statement on a sharded table names the partition, or an id that determines the partition', () => {
   const sharded = statements().filter(({ sql }) => tablesOf(sql, Object.keys(shardedTables)).length > 0);
   expect(sharded.length).toBeGreaterThan(35);
   const loose = sharded.filter(({ file, sql }) => {
@@ -128,7 +128,7 @@ test('no unique key covers rows of several partitions', async () => {
   expect(spanning).toEqual([]);
 });
 
-test('the primary key of each sharded table includes the partition or an id that determines it', async () => {
+test('the primary key of each sharded table includes the partition, or an id that determines the partition', async () => {
   const { rows } = await client.query<{ table: string; columns: string[] }>(
     `select i.indrelid::regclass::text as table,
        array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
@@ -233,7 +233,7 @@ describe('statements on the rows of a moved partition fail', () => {
     ]);
   });
 
-  test('a statement that reads rows also checks their partition', async () => {
+  test('a read of rows and the check of their partition are one statement', async () => {
     const once: Pool = {
       ...pool,
       batch: () => expect.unreachable(),
@@ -303,10 +303,10 @@ test('a change of the shard map waits until no process trusts the previous map',
     const began = performance.now();
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
-    // This process reads the map once a second. Otherwise the change would wait until the process no longer trusts its
-    // map.
+    // This process reads the shard map once a second. Otherwise the change would wait until the process no longer
+    // trusts its copy of the map.
     expect(performance.now() - began).toBeLessThan(limits.shard_map_age_ms_max);
-    // Another process has joined, but never reads the map.
+    // Another process has joined, but never reads the shard map.
     await joinMap(all, 'silent');
     const later = performance.now();
     await awaitEpoch(pool, epoch);
