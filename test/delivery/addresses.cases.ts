@@ -89,7 +89,7 @@ export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['2a00:1450::200:5efe:127.0.0.1', 'ISATAP of loopback'],
 ];
 
-/** Addresses just outside the ranges above, and ordinary addresses. The guard must allow all of them. */
+/** Addresses that the guard must allow: addresses just outside the forbidden ranges, and ordinary addresses. */
 export const permitted: readonly string[] = [
   '1.1.1.1',
   '8.8.8.8',
@@ -131,7 +131,7 @@ export const permitted: readonly string[] = [
   '3fff:1000::1',
 ];
 
-/** Texts that are not addresses in plain form. */
+/** Texts that the guard must not accept as IP addresses. */
 export const notAddresses: readonly string[] = [
   '',
   'localhost',

@@ -28,7 +28,7 @@ function answersOn(node: TestNode): OnAnswer {
   const { run } = createAnswerCalls({
     methods,
     store: node.store,
-    // Stands in for the file store, because none of these calls uses it.
+    // These tests need no file store, because none of the calls uses files.
     files: {} as Files,
     receivers: createReceivers([]),
     onError: (error) => node.errors.push(error),

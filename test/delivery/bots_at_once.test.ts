@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('when a worker serves its maximum number of bots, further bots wait until it has finished one of them', async ({
+test('a worker with the maximum number of bots takes another bot only after it has finished one of them', async ({
   onTestFinished,
 }) => {
   const { worker } = await world.worker({ drainsMax: 2 });

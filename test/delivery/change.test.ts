@@ -14,19 +14,19 @@ let errors: unknown[];
 /** The number of hints that the worker has received, keyed by bot. */
 const hints = new Map<number, number>();
 const hintsOf = (bot: number) => hints.get(bot) ?? 0;
-/** The bots for which a step of the worker has reported that their pending updates were dropped. */
+/** The bots whose pending updates were dropped, as reported by a step of the worker. */
 const dropped = new Set<number>();
 type Gate = (bot: number) => Promise<void>;
 /**
- * The worker awaits the first of these functions before each step, and the second before it reads settings. A test can
- * make either of them wait.
+ * Functions that let a test pause the worker. The worker awaits `step` before each step, and `settings` before it reads
+ * the settings of a bot.
  */
 let gates: Record<'step' | 'settings', Gate>;
 const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
 };
 openGates();
-/** The secrets that were masked in the answer to the first attempt. The key is the text of the update. */
+/** The secrets that were masked in the answer to the first delivery attempt, keyed by the text of the update. */
 const masked = new Map<string, readonly string[]>();
 beforeAll(async () => {
   world = await startWorld();
@@ -196,7 +196,7 @@ test('updates created after a change of the webhook are never sent with the prev
   step.open();
   await expect.poll(() => settings.waiting, patience).toBe(1);
   const before = hintsOf(bot.id);
-  // Each message causes a hint. The worker then sends all updates that it has read and may send.
+  // Each message causes a hint, and each hint makes the worker send the updates that it has already read.
   for (const person of [1, 0]) await say(person, 'after');
   await expect.poll(() => hintsOf(bot.id), patience).toBeGreaterThan(before + 1);
   settings.open();

@@ -57,7 +57,7 @@ test('a sender opens a limited number of connections per receiver, and other req
 
 const unsent = 'closed: Given up before the request was sent';
 
-test('a request that waits for a free connection is not sent if it has become too late meanwhile', async ({
+test('a request is not sent if it was given up while it waited for a free connection', async ({
   onTestFinished,
 }) => {
   const { target, receiver, held, order, release } = await holding(onTestFinished);
@@ -75,7 +75,7 @@ test('a request that waits for a free connection is not sent if it has become to
   expect([receiver.connections(), sender.stats().inFlight]).toEqual([1, 0]);
 });
 
-test('a request that waits for a new connection is not sent if it has become too late meanwhile', async ({
+test('a request is not sent if it was given up while its new connection was opened', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished);
@@ -114,7 +114,7 @@ test('if a connection fails, the next waiting request opens a new connection', a
   await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
 });
 
-test('at the limit of all connections, the sender closes idle connections but no busy connections', async ({
+test('at its maximum number of connections, the sender closes only idle connections', async ({
   onTestFinished,
 }) => {
   const quiet = await receive(onTestFinished);
@@ -187,7 +187,7 @@ test('a sender opens a limited number of connections simultaneously', async ({ o
   const sender = senderFor(onTestFinished);
   const sent = times(3 * most, () => sender.send(target, headers, body));
   expect(sender.stats().connections).toBe(most);
-  // When this connection is open, the sender may open the next connection. It need not wait for an answer.
+  // The sender may open its next connection as soon as this connection is open, without waiting for an answer.
   await expect.poll(() => held.length).toBe(3 * most);
   expect(receiver.connections()).toBe(3 * most);
   while (held.length > 0) release();

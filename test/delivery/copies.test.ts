@@ -24,7 +24,7 @@ type OnFinished = (end: () => Promise<void>) => void;
 
 async function watchedWorker(world: World) {
   const { node, kill } = await world.worker();
-  // A worker accepts copies only while its cache of tokens is valid.
+  // Starts the cache of tokens, because a worker accepts copies only while this cache is valid.
   await node.store.auth.start();
   const { deliveries } = node.store;
   const { advance, listen } = deliveries;
@@ -34,9 +34,9 @@ async function watchedWorker(world: World) {
     node,
     kill,
     gate: async (_: Step) => {},
-    /** The ids of the updates that steps have read. */
+    /** The ids of the updates that steps of the worker have read from Redis. */
     read: new Set<string>(),
-    /** The id below which the updates of a queue were dropped, as the last step returned it. The key is the queue. */
+    /** Maps each queue to the id below which its updates were dropped. The last step of the worker returned this id. */
     dropped: new Map<number, number>(),
     onHint: passAll,
     /**
@@ -111,7 +111,7 @@ afterAll(() => world.close());
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 
-test('a worker sends the copy of an update that a hint contains', async ({ onTestFinished }) => {
+test('if a hint contains a copy of an update, the worker sends this copy', async ({ onTestFinished }) => {
   const { say, pending, texts, arrivals, took } = await servedBot(world, 1, onTestFinished);
   const copied = () => arrivals().filter(({ updateId }) => !worker.read.has(`${updateId}`));
   let said = 0;
@@ -208,7 +208,7 @@ test('a hint contains no copy of a large update, or of an update behind a hundre
   expect(served.texts()).toEqual([large, ...numbers(count)]);
 });
 
-test('after a webhook change, the previous receiver gets no new update, not even from a copy in a hint', async ({
+test('after a webhook change, a worker sends no update from a hint to the previous receiver', async ({
   onTestFinished,
 }) => {
   const { bot, say, texts } = await servedBot(world, 1, onTestFinished);
@@ -223,7 +223,8 @@ test('after a webhook change, the previous receiver gets no new update, not even
   });
   await world.front.store.webhooks.set(bot.id, settingsFor(present), keepQueue);
   await say(0, 'after');
-  // The hint about the change is lost.
+  // The worker gets only the hint that contains a copy of the update. It misses the earlier hint, which reports the
+  // webhook change.
   await expect.poll(() => held.filter(({ hint }) => hint.copy !== null).length).toBe(1);
   for (const { hint, pass } of held) if (hint.copy !== null) pass();
   open();
@@ -245,8 +246,8 @@ test('if a worker misses the hint that pending updates were dropped, it still de
   const open = await worker.blockSteps();
   onTestFinished(async () => open());
   await say(0, 'old');
-  // The last script of an earlier call arrives late. It drops the pending updates, but does not change the version of
-  // the settings.
+  // Calls the script with the settings version of an earlier change, so that the call looks delayed. The script drops
+  // the pending updates, but does not change the version of the settings.
   const { keys } = world.cluster;
   const { client } = world.front.connection;
   const hook = await client.hget(keys.queueState(bot.id), 'hook');
@@ -285,7 +286,8 @@ test('hints contain no copies of updates for a bot whose token was revoked', asy
   for (const words of ['after', 'later']) await say(0, words);
   await expect.poll(() => copies).toBe(3);
   await sleep(200);
-  // Steps stay blocked until here, because a step that began before the revocation may still read and send updates.
+  // Checks the texts while the steps are still blocked, because a step that began before the revocation may still read
+  // and send updates.
   expect(texts()).toEqual(['before']);
 });
 
@@ -314,7 +316,7 @@ test('after a revocation has blocked a bot, a worker sends none of the updates t
   await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
   answerFirst(200);
   await sleep(200);
-  // Steps stay blocked until here, because a step also reads that the bot is blocked.
+  // Steps are still blocked here, so that the worker cannot learn from a step that the bot is blocked.
   expect(texts()).toEqual(['first']);
 });
 

@@ -118,7 +118,7 @@ test('while a receiver is down, it gets only one request at a time', async ({ on
   const began = performance.now();
   await Promise.all(users.map((_, person) => say(person, 'second')));
   await sleep(1_500);
-  // The receiver first got the requests that were open when it went down. After that, it got occasional retries.
+  // When the receiver failed, it had some open requests. Afterwards it gets only occasional retries.
   expect(before).toBeLessThan(30);
   const retries = 1 + (performance.now() - began) / 750;
   expect(books.arrivals.length - before).toBeLessThanOrEqual(retries);
@@ -154,7 +154,7 @@ test('a retry is not delayed by deliveries to other chats', async ({ onTestFinis
     await books.tookIn(2 * n);
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
-  // A worker still serves a bot for some seconds after the bot's last update. If the retry had to wait for the end of
-  // this time, it would be too late.
+  // After the last update of a bot, a worker keeps serving the bot for some seconds. A retry must not wait until the
+  // worker stops serving the bot.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

@@ -1,4 +1,6 @@
-/** A sender that may reach loopback, and receivers whose certificates it trusts. */
+/**
+ * Provides a sender that may connect to loopback addresses, and receivers with certificates that this sender trusts.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { makeGuard } from '../../src/delivery/outbound/guard.js';
 import { makeResolver } from '../../src/delivery/outbound/resolver.js';

@@ -1,6 +1,6 @@
 /**
- * Tests names and addresses to which Petrel must not connect. Uses a name server, listeners and the diagnostics of
- * Node.
+ * Tests that Petrel connects to no forbidden name or address. Uses a test name server and listeners, and counts
+ * connections with Node's async hooks.
  */
 import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { isIP } from 'node:net';
@@ -65,7 +65,7 @@ const refusal = (guard: Guard, url: string) =>
       (error: Error) => error.message,
     ),
   );
-/** Returns the form of an address in a URL, by the WHATWG standard. */
+/** Returns an address in the form that it has in a URL by the WHATWG standard. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
 test('the connection counter of these tests counts connections to allowed addresses', async () => {

@@ -30,6 +30,6 @@ test.each([4_091, 4_092, 4_093, 100_000])('a prefix with a body of %i bytes is s
   const hmac = makeHmac(key);
   const text = Buffer.concat([Buffer.from('1.2.'), body]);
   expect(hmac('1.2.', body, 'base64')).toBe(expected(key, text, 'base64'));
-  // The buffer still has the longer text. The HMAC of a shorter text must not include any of it.
+  // The buffer still contains the earlier, longer text. The HMAC of a shorter text must not include the old bytes.
   expect(hmac('', Buffer.from('x'), 'hex')).toBe(expected(key, Buffer.from('x'), 'hex'));
 });

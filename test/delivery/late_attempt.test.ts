@@ -1,6 +1,6 @@
 /**
- * Tests delivery attempts whose lease ends, or whose webhook changes, while the worker reads the bot or the request
- * waits for a connection, and requests in flight while the webhook is deleted.
+ * Tests delivery attempts that come too late: the lease ends or the webhook changes while the worker reads the bot or
+ * waits for a connection. Also tests requests that are in flight when the webhook is deleted.
  */
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
@@ -38,9 +38,9 @@ const lease = {
 } as unknown as Lease;
 
 /**
- * Starts a drain. Its first attempt waits until the test calls `find`, which returns the bot. With `silent`, Redis and
- * the receiver do not answer. With `hangs`, the receiver does not answer, and the request ends when it is aborted. With
- * `waits`, the request waits for a connection until the test calls `connect`.
+ * Starts a drain with one update. The drain first loads the bot, and waits for this until the test calls `find`. With
+ * `silent`, neither Redis nor the receiver answers. With `hangs`, the receiver never answers, and the request ends only
+ * when it is aborted. With `waits`, the request waits for a connection until the test calls `connect`.
  */
 function drainOne({ silent = false, hangs = false, waits = false } = {}) {
   const time = new VirtualTime();
@@ -132,12 +132,12 @@ function drainOne({ silent = false, hangs = false, waits = false } = {}) {
     change: (to: string) => {
       [hook, path] = [2, to];
     },
-    /** Deletes the webhook, and tells the drain. */
+    /** Deletes the webhook, and sends the drain a hint about the change. */
     remove: () => {
       hook = 0;
       hear({ changed: true, copy: null });
     },
-    /** Tells the drain that the webhook has changed again. Redis does not answer from now on. */
+    /** Sends the drain a hint that the webhook has changed again. From then on, Redis does not answer. */
     silence: () => {
       isSilent = true;
       hear({ changed: true, copy: null });
@@ -166,7 +166,7 @@ test.each([
   const { time, sent, drain, find } = drainOne();
   await time.advance(0);
   time.freeze(ms);
-  // The reply of Redis arrives just before the timers fire.
+  // The process resumes. The reply of Redis arrives before the overdue timers fire.
   find();
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([]);
@@ -179,7 +179,7 @@ test('if a process was frozen while a request waited for a connection, the proce
   find();
   await time.advance(0);
   time.freeze(limits.webhook_lease_ms / 2);
-  // The connection opens before the timers fire.
+  // The process resumes. The connection opens before the overdue timers fire.
   connect();
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([]);
@@ -250,7 +250,7 @@ test('after the webhook was deleted, a worker releases its lease when it has abo
   expect(await drain.done).toBe(false);
 });
 
-test('after the webhook was deleted, a worker aborts its requests in time even if Redis does not answer a step', async () => {
+test('after the webhook was deleted, a worker aborts its requests before the deadline, even if Redis does not answer', async () => {
   const { time, steps, signals, drain, silence } = await removeDuringRequest();
   await time.advance(limits.webhook_grace_ms / 2);
   silence();

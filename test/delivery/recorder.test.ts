@@ -21,8 +21,8 @@ beforeEach(() => {
 });
 
 /**
- * For `seconds`, records successes for each bot at a given rate per second. Returns the rows written for each bot, and
- * when they were written.
+ * Records successful deliveries for `seconds`, at a given rate per second for each bot. Returns when rows were written
+ * for each bot, and how many.
  */
 async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   const written = new Map<number, Array<{ at: number; delivered: number; rows: number }>>();
@@ -50,7 +50,7 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   return written;
 }
 const pauses = (times: ReadonlyArray<{ at: number }>) =>
-  // Leaves out the last write, because the recorder writes the remaining attempts when it stops.
+  // Leaves out the last write, because it comes when the recorder stops, and not at a regular time.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
 test('successful deliveries of a quiet bot are recorded within two seconds and one timer tick', async () => {

@@ -1,6 +1,6 @@
 /**
- * Tests a worker whose step in Redis fails or takes long. A later step reports the same results again, even if the
- * worker has more results by then.
+ * Tests a worker whose step in Redis fails or is slow. The next step reports the results of the failed step again,
+ * together with newer results.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a worker loses no updates if Redis is unavailable while the worker parks updates, even if an earlier delivery fails too', async ({
+test('a worker loses no updates if Redis fails during a move of updates to the parked set', async ({
   onTestFinished,
 }) => {
   let refuse = (_: number) => {};
@@ -28,7 +28,8 @@ test('a worker loses no updates if Redis is unavailable while the worker parks u
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // The worker moves updates to the parked set if updates behind a failed update take more than half of its capacity.
+  // Sends so many updates of one chat that they fill more than half of the buffer of the worker. The first update
+  // fails, so the worker moves the other updates to the parked set.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;
@@ -66,7 +67,8 @@ test('if the reply to a step is lost, the queue still counts the bytes of its up
   node.hooks.call = async (name, run) => {
     const reply = await run();
     if (name !== 'webhooks/advance' || lost || (await pending()) !== 1) return reply;
-    // The next step acknowledges the slow update, which is older. It also acknowledges the newer update again.
+    // Redis has acknowledged the update `quick`, but the worker does not get the reply. The next step therefore
+    // acknowledges `quick` again, together with the slow update.
     lost = true;
     accept(200);
     await books.tookIn(2);
@@ -96,7 +98,7 @@ test('a receiver is not marked as gone if it accepts an update while an earlier 
   let mine = 0;
   const { node, worker } = await world.worker({
     onOutcome(queue, _, outcome) {
-      // Bots of earlier tests may still have updates.
+      // Ignores the bots of earlier tests, because they may still have updates.
       if (queue !== mine) return;
       if (outcome?.kind === 'answered' && outcome.status === 200) take();
       else telling = true;
@@ -104,7 +106,7 @@ test('a receiver is not marked as gone if it accepts an update while an earlier 
   });
   onTestFinished(() => worker.stop());
   const answers = [410];
-  // The receiver leaves retries without an answer, so retries have no effect.
+  // The receiver does not answer retries, so they have no effect.
   const books = await keepBooks(({ text }) =>
     text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
   );
@@ -124,7 +126,7 @@ test('a receiver is not marked as gone if it accepts an update while an earlier 
   await books.tookIn(1);
   const { client } = world.front.connection;
   const { keys } = world.cluster;
-  // The acknowledgement is recorded after the 410.
+  // Waits until the update is acknowledged, which happens after the 410 was recorded.
   await expect.poll(() => client.xlen(keys.queue(bot.id))).toBe(1);
   const gone = async () => Number(await client.hget(keys.queueState(bot.id), 'gone'));
   expect(await gone()).toBe(0);

@@ -60,7 +60,7 @@ const routeTo = (to: Books, name: string, more: Partial<RouteAsk> = {}): RouteAs
   ...{ ...settingsFor(to), retry: null, name, mask: null, chats: null, percent: 100 },
   ...{ position: null, drop: false, ...more },
 });
-/** A route with these commands matches no live update of these tests. */
+/** The commands of a route that gets no live updates, because no message of these tests is such a command. */
 const none = { names: ['none'], username: 'nobody_bot' };
 const routes = () => world.front.store.webhooks;
 const replays = () => world.front.store.historyReplays;
@@ -69,7 +69,7 @@ const latest = async (bot: number) => (await replays().list(bot))[0];
 const isReplay = ({ headers }: { headers: Record<string, unknown> }) =>
   headers['x-service-replay'] !== undefined;
 
-test('a replay delivers signed updates that are marked as replays, to a chosen route and in the order of each chat', async ({
+test('a replay delivers signed updates to a chosen route in the order of each chat, and marks them as replays', async ({
   onTestFinished,
 }) => {
   await startDeliver(onTestFinished);
@@ -105,7 +105,7 @@ test('a replay delivers signed updates that are marked as replays, to a chosen r
   expect(world.front.errors).toEqual([]);
 });
 
-test('a replay from an id begins with the update of this id, and leaves out kinds that the route does not take', async ({
+test('a replay from an update id begins with this update, and leaves out kinds of updates that the route does not accept', async ({
   onTestFinished,
 }) => {
   await startDeliver(onTestFinished);
@@ -124,7 +124,7 @@ test('a replay from an id begins with the update of this id, and leaves out kind
   await expect.poll(async () => (await latest(bot.id))?.ended).not.toBeNull();
   await replays().start(bot.id, { slot: 2, ...everything });
   await expect.poll(() => latest(bot.id)).toMatchObject({ slot: 2, fed: 0, ended: expect.any(Number) });
-  // The time is in the future, so every update is older.
+  // The replay begins at a time in the future, so it has no updates to send.
   const fromTime = Math.ceil(Date.now() / 1_000) + 60;
   await replays().start(bot.id, { slot: 1, from: 0, fromTime });
   await expect.poll(() => latest(bot.id)).toMatchObject({ fromTime, fed: 0, ended: expect.any(Number) });
@@ -170,7 +170,7 @@ test('live updates do not wait for a replay whose deliveries fail, not even in t
   await expect.poll(() => latest(bot.id)).toMatchObject({ fed: 60, pending: 0, ended: expect.any(Number) });
 });
 
-test('a replay goes on after its worker is killed', async ({ onTestFinished }) => {
+test('a replay continues after its worker is killed', async ({ onTestFinished }) => {
   const later = await books(onTestFinished);
   const { bot, users, say } = await makeChats(world.front, 4);
   for (let n = 0; n < 30; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
@@ -265,7 +265,7 @@ test('a replay ends when its route is deleted', async ({ onTestFinished }) => {
   await expect.poll(() => latest(bot.id)).toMatchObject({ cancelled: true, ended: expect.any(Number) });
 });
 
-test('all kept updates are replayed, are not kept a second time, and are deleted with their person or bot', async ({
+test('kept updates are replayed without being kept a second time, and are deleted with their person or bot', async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker({
@@ -340,7 +340,7 @@ test('while Postgres is unavailable, updates for later replays are buffered, and
   const owners: number[] = [];
   const { worker } = await world.worker({
     onOutcome: (queue, delivery, _outcome, _dead, { owner }) => {
-      // Bots of earlier tests may still have updates.
+      // Leaves out bots of earlier tests, because they may still have pending updates.
       if (botOf(queue) !== bot.id) return;
       delivered.push(delivery);
       owners.push(owner);

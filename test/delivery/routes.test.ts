@@ -69,7 +69,8 @@ test('each update goes to the first route that matches the update, and the updat
   expect(listed?.taken.length).toBe(3);
   expect(listed?.taken[0]?.headers['x-service-bot-api-secret-token']).toBe('listed-secret');
   const inCanary = users.filter(({ id }) => textsAt(canary as Books, id).length > 0);
-  // The chats are distributed at random. In only one run of 100,000, the canary gets fewer than two chats.
+  // Each chat goes to the route `canary` at random. The canary gets fewer than two chats in only one of 100,000 test
+  // runs.
   expect(inCanary.length).toBeGreaterThan(1);
   expect(inCanary.length).toBeLessThan(28);
   for (const { id } of users.slice(1)) {
@@ -186,8 +187,8 @@ test('after a worker is killed, another worker delivers the updates of the kille
   for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
   await expect.poll(() => one.open + two.open).toBeGreaterThan(2);
   await killed.kill();
-  // Until here, the receivers had not answered. Otherwise the updates that they had accepted from the killed worker
-  // would arrive twice.
+  // The receivers have not answered any request of the killed worker. An update that they had accepted would now arrive
+  // a second time.
   slow = false;
   await startWorker(onTestFinished);
   await expect
@@ -247,7 +248,7 @@ async function forget(bot: number): Promise<void> {
   await client.del(keys.routes(bot), keys.webhook(bot));
 }
 
-test('after Redis loses all data, an earlier request to drop updates drops no later updates', async ({
+test('after Redis loses all data, an earlier request to drop updates does not drop newer updates', async ({
   onTestFinished,
 }) => {
   const taking = await books(onTestFinished);
@@ -276,7 +277,7 @@ test('after a bot is deleted, its current and deleted routes have no updates, re
   const { keys } = world.cluster;
   const parked = (slot: number) => client.exists(keys.parked(queueId(bot.id, slot)));
   await expect.poll(async () => (await parked(1)) + (await parked(2))).toBe(2);
-  // The node dies after it has deleted the route and before it moves the updates of the route.
+  // Simulates a node that dies after it has deleted a route and before it has moved the updates of the route.
   const { hooks } = world.front;
   const { call } = hooks;
   hooks.call = (name, run) => (name === 'webhooks/set_routes' ? Promise.reject(new Error('dead')) : run());
@@ -437,7 +438,7 @@ test('a route is removed after its receiver has answered 410 for 23 hours, and t
   const { bot, users, say } = await makeChats(world.front, 1);
   await routes().setRoute(bot.id, routeTo(gone, 'gone'));
   await routes().setRoute(bot.id, routeTo(main, 'fine'));
-  // The webhook is set after the routes. Even so, the failing route must be removed.
+  // Sets the webhook after the routes, because this must not protect the failing route from removal.
   await routes().set(bot.id, settingsFor(main), keepQueue);
   await say(0, 'a');
   const { client } = world.front.connection;
@@ -515,7 +516,8 @@ test('if an update of a deleted route is replayed, a newer route in the same slo
     await routes().setRoute(bot.id, routeTo(next, 'passing'));
     await routes().removeRoute(bot.id, 'passing', false);
   }
-  // No slot is reused within the time by which clocks may differ.
+  // Moves the clock forward by two minutes. The dead letter is then older than the new route in its slot, even if the
+  // clocks of two nodes differ by a minute.
   const clock = vi.spyOn(systemTime, 'now').mockImplementation(() => Date.now() + 120_000);
   await routes().setRoute(bot.id, routeTo(next, 'next'));
   clock.mockRestore();

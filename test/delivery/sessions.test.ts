@@ -16,8 +16,8 @@ const shown = makeCertificate({ names: [host], addresses: ['127.0.0.1'] });
 const untrusted = makeCertificate({ names: [host], addresses: ['127.0.0.1'], freshKey: true });
 
 /**
- * Starts a receiver that closes each connection after one answer. `resumed` says for each handshake whether it resumed
- * a TLS session.
+ * Starts a receiver that closes each connection after one answer. The list `resumed` says for each handshake whether a
+ * TLS session was resumed.
  */
 async function closing(
   onTestFinished: OnFinished,
@@ -75,7 +75,7 @@ test('a webhook with another uploaded certificate does not resume the TLS sessio
   expect(resumed).not.toContain(true);
 });
 
-test('a TLS session is resumed only on connections to the address that the session was created with', async ({
+test('a TLS session is resumed only on connections to the IP address for which it was created', async ({
   onTestFinished,
 }) => {
   const { resumed, port } = await closing(onTestFinished, 'TLSv1.3', '0.0.0.0');

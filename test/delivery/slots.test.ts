@@ -4,7 +4,7 @@ import { createSlots, type Slots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-/** Takes up to `most` slots for a queue, until the queue may have no more. Returns how many slots the queue got. */
+/** Takes slots for a queue until the queue has `most` slots or gets no more. Returns how many slots the queue got. */
 function takeAll(slots: Slots, owner: number, most = 100): number {
   let own = 0;
   while (own < most && slots.take(owner, own, nobody)) own++;
@@ -49,7 +49,7 @@ test('an owner with eleven queues gets at most half of the slots', () => {
   expect(takeAll(slots, 2)).toBeGreaterThan(80);
 });
 
-test('an owner with one queue gets about as many slots if the other owner has eleven queues as if the other owner has two', () => {
+test('the slots of an owner with one queue hardly depend on the number of queues of another owner', () => {
   const beside = (queues: number) =>
     compete(createSlots(1_000), [...Array.from({ length: queues }, () => 1), 2]).at(-1) as number;
   expect(beside(2)).toBe(100);
@@ -79,7 +79,7 @@ test('owners take turns, and the queues of an owner are notified in order of arr
   expect(woken).toEqual(['a', 'd', 'b']);
 });
 
-test('a freed slot goes to the first queue of the owner that may take it, past queues that may not', () => {
+test('a freed slot goes to the first waiting queue of the owner that is allowed to take the slot', () => {
   const slots = createSlots(16);
   const held = Array.from({ length: 5 }, () => takeAll(slots, 1));
   expect(held).toEqual([3, 2, 1, 1, 1]);
@@ -91,7 +91,7 @@ test('a freed slot goes to the first queue of the owner that may take it, past q
   expect(woken).toEqual([5]);
 });
 
-test('bytes that an owner fetches reduce the room of this owner twice, and the room of other owners once', () => {
+test('fetched bytes count twice against the room of their owner, and once against the room of other owners', () => {
   const held = createHeldBytes(1_000);
   held.add(1, 300);
   expect([held.room(1), held.room(2)]).toEqual([400, 700]);

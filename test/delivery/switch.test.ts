@@ -67,7 +67,8 @@ test('while a bot switches between polling and webhook under load, each update a
     let next = 0;
     for (let n = 0; n < 6; n++) {
       const found = await poll(front, bot, next);
-      // The poll returned updates only when the worker's deliveries had been acknowledged.
+      // Records the deliveries of the worker before the updates of the poll. The poll returns updates only after all
+      // deliveries are acknowledged, so the deliveries came first.
       collect();
       for (const { updateId, message } of found) {
         got.push(`${message.chat.user} ${message.record.content.text}`);
@@ -118,8 +119,8 @@ test('after a webhook is deleted, polls get all updates that the receiver has no
   await Promise.all(users.map((_, person) => say(person, 'a')));
   await expect.poll(() => books.open).toBe(3);
   await front.store.webhooks.remove(bot.id, false);
-  // Requests are still open, and the receiver may accept them. If a poll returned their updates now, the bot could get
-  // the updates twice.
+  // A poll returns nothing while requests to the receiver are open. These requests may still succeed, and the bot would
+  // then get their updates twice.
   expect(await poll(front, bot)).toEqual([]);
   await expect.poll(async () => shown(await poll(front, bot))).toEqual(['a', 'a', 'a']);
   await expect.poll(() => books.open).toBe(0);
@@ -145,7 +146,7 @@ test('if a node dies after committing a webhook change, the sweep drops the pend
   await books.close();
 });
 
-test('the sweep switches a queue only to settings that workers can already read', async ({
+test('the sweep does not switch a queue to settings that workers cannot read yet', async ({
   onTestFinished,
 }) => {
   const { front } = world;
@@ -155,7 +156,8 @@ test('the sweep switches a queue only to settings that workers can already read'
   onTestFinished(() => books.close());
   const { bot } = await makeChats(front, 1);
   await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // A call commits a change during the refresh, and does not refresh the copy before the sweep has finished.
+  // While the sweep refreshes the bot's copy in Redis, a call commits a change. The call refreshes the copy only after
+  // the sweep has finished.
   let sweepEnded = () => {};
   const swept = new Promise<void>((resolve) => {
     sweepEnded = resolve;

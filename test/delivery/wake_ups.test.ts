@@ -8,12 +8,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update is delivered before the next sweep if it arrives while its worker releases the lease', async ({
+test('an update is delivered before the next sweep, even if it arrives while a worker releases the lease of the bot', async ({
   onTestFinished,
 }) => {
   const { node } = await world.worker();
-  // The receiver answers only after `check` has stopped waiting for the drain. From that time until the drain ends,
-  // wake-ups are not remembered.
+  // The receiver answers so late that `check` has stopped waiting for the drain. Until the drain ends, the worker then
+  // does not remember wake-ups.
   const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -23,7 +23,8 @@ test('an update is delivered before the next sweep if it arrives while its worke
     const result = await run();
     if (name === 'webhooks/advance' && (result as { left?: boolean }).left) {
       left();
-      // The wake-up arrives before the worker gets the answer of the script.
+      // Delays the reply of the script, so that the wake-up arrives before the worker knows that it has released the
+      // lease.
       await sleep(150);
     }
     return result;
@@ -42,7 +43,7 @@ test('an update is delivered before the next sweep if it arrives while its worke
     took.push(performance.now() - began);
     await sleep(400);
   }
-  // Within this time, a bot is woken only once. A lost wake-up would therefore delay the update for longer.
+  // A bot is woken at most once in 700 ms. After a lost wake-up, the update would therefore take longer than 700 ms.
   expect(Math.min(...took)).toBeLessThan(700);
 });
 
@@ -61,8 +62,8 @@ test('the next update of a bot needs no wake-up if the bot was just served', asy
     await sleep(30);
     fences.add(await client.hget(world.cluster.keys.queueState(bot.id), 'fence'));
   }
-  // On a busy machine, some drains end before the next update.
+  // One drain should serve several updates. On a busy machine, some drains end before the next update arrives.
   expect(fences.size).toBeLessThan(10);
-  // Without more updates, the drain ends. After that, another worker may serve the bot.
+  // The drain ends when no more updates arrive, so that another worker may serve the bot.
   await expect.poll(() => worker.stats().drains).toBe(0);
 });

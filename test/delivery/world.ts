@@ -30,7 +30,7 @@ export interface Books {
   readonly taken: readonly Arrival[];
   readonly open: number;
   mostOpen: number;
-  /** Waits until the receiver has accepted this many different updates. The default of `msMax` is 40 s. */
+  /** Waits until the receiver has accepted `count` different updates. `msMax` is 40 s by default. */
   tookIn(count: number, msMax?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -68,7 +68,8 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
       taken.push(arrival);
       seen.add(arrival.updateId);
     }
-    // The sender may send its next request before the receiver continues here.
+    // Counts the request as ended before the answer, because the sender may send its next request as soon as it has the
+    // answer.
     leave();
     response.writeHead(status).end();
   });
@@ -94,9 +95,9 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 }
 
 /**
- * Returns a function that answers for a receiver. It refuses the first attempt of every tenth update of a chat, and the
- * second attempt of every fiftieth update. The text of an update is a number. Random failures would sometimes refuse
- * one update so often that its delivery takes too long.
+ * Returns a function that decides the answers of a receiver. In each chat, the receiver refuses the first attempt of
+ * every tenth update, and also the second attempt of every fiftieth update. The text of an update is its number in the
+ * chat. The refusals are not random, because random refusals could delay one update for too long.
  */
 export function refuseSome(): Answer {
   const attempts = new Map<string, number>();
@@ -111,7 +112,7 @@ export function refuseSome(): Answer {
 
 export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
-  /** A node like a front: its changes wake the workers. */
+  /** A node that changes data and wakes the workers, like a front. */
   readonly front: TestNode;
   worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
     readonly node: TestNode;

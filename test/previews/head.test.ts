@@ -1,4 +1,4 @@
-/** Tests what is read from pages, including malicious ones. */
+/** Tests which texts are read from the HTML of a page for a preview. Also tests malicious pages. */
 import { describe, expect, test } from 'vitest';
 import { cardOf } from '../../src/previews/card.js';
 import { readPage } from '../../src/previews/charset.js';
@@ -66,13 +66,13 @@ describe('page texts', () => {
     expect([...(long?.description ?? '')]).toHaveLength(limits.preview_description_length_max);
   });
 
-  test('the first element with a title determines the title', () => {
+  test('if several elements contain a title, the first title is used', () => {
     expect(titleOf('<title>a</title><title>b</title>')).toBe('a');
     expect(titleOf('<meta property="og:title" content="a"><meta property="og:title" content="b">')).toBe('a');
     expect(titleOf('<meta property="og:title" property="x" content="a" content="b">')).toBe('a');
   });
 
-  test('if a page ends too early, the texts read so far are kept', () => {
+  test('if a page ends too early, the preview uses the texts that were read so far', () => {
     expect(titleOf('<title>a</title><meta property="og:title" content="b')).toBe('a');
     expect(titleOf('<head><title>abc')).toBe('abc');
   });

@@ -81,7 +81,7 @@ describe('redirects', () => {
     expect(requests).toHaveLength(2 * (max + 1));
   });
 
-  test('no connection is opened for a redirect to an address that the guard refuses', async ({
+  test('no connection is opened for a redirect to an address that is not allowed', async ({
     onTestFinished,
   }) => {
     const inner = await startListener();
@@ -146,7 +146,7 @@ test('an endless page is read up to a limit, and its connection is closed', asyn
   });
   expect(await load()).toMatchObject({ title: 'Endless' });
   await expect.poll(() => receiver.open()).toBe(0);
-  // Allows some megabytes more, because the kernel buffers more bytes than were read.
+  // Allows 32 MB above the limit, because the kernel buffers bytes that Petrel has not read.
   expect(sent).toBeLessThan(limits.preview_page_bytes_max + 32 * 1024 * 1024);
 });
 
@@ -183,7 +183,7 @@ test('all redirects of a page together have one time limit', async ({ onTestFini
   expect(requests.length).toBeLessThanOrEqual(2);
 });
 
-test('bytes that are not HTTP cannot be loaded', async ({ onTestFinished }) => {
+test('a page cannot be loaded if the server does not answer with HTTP', async ({ onTestFinished }) => {
   const { load } = await serve(onTestFinished, (_, response) => {
     response.socket?.end('nothing like HTTP\r\n\r\n');
   });

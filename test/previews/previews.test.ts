@@ -1,4 +1,4 @@
-/** Tests the cache of previews in Redis, and the limits of a front. */
+/** Tests the Redis cache of previews, and the limits on the previews that one front loads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeGuard } from '../../src/delivery/outbound/guard.js';
 import { makeResolver } from '../../src/delivery/outbound/resolver.js';
@@ -21,9 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/**
- * Starts a server. Its pages are sent only when `release` is called. Only the page `quick` is always sent immediately.
- */
+/** Starts a server that sends the page `quick` immediately, and other pages only when `release` is called. */
 async function serve(onTestFinished: OnFinished, status = 200) {
   const open: Array<() => void> = [];
   let isReleased = false;
@@ -130,14 +128,14 @@ test('waiting calls for the same page share the result of the first call', async
   const slow = find(user, url('slow'));
   await expect.poll(() => open.length).toBe(1);
   const same = [find(user, url('same')), find(user, url('same'))];
-  // Waits for the answers of further commands. By then, the calls are waiting for their turn.
+  // Reads the cache ten times. This gives the two calls for `same` the time to queue behind the slow page.
   for (let n = 0; n < 10; n++) await node.store.linkPreviews.read(url('none'));
   release();
   expect(await Promise.all(same)).toEqual(Array(2).fill({ ...(await slow), title: 'Page /same' }));
   expect(receiver.requests()).toBe(2);
 });
 
-test('a front loads one page for a person at a time, and a person has a rate limit', async ({
+test('a front loads one page at a time for each person, and limits how often a person can ask for previews', async ({
   onTestFinished,
 }) => {
   const { open, url, release, receiver } = await serve(onTestFinished);

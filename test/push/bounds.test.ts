@@ -39,14 +39,15 @@ test('the number of people notified of one message and the length of the queue a
   await noteDue(on, [message], bounds);
   const before = await rows();
   expect(before.length).toBe(3);
-  // An earlier message changes nothing, and a newer message does not postpone a notification that is due.
+  // A message older than the one in the pending notification changes nothing. A newer message replaces it, but does not
+  // postpone the notification.
   await noteDue(on, [{ ...message, message: 9 }], bounds);
   expect(await rows()).toEqual(before);
   await noteDue(on, [{ ...message, message: 11 }], { ...bounds, delayMs: 7_200_000 });
   expect(await rows()).toEqual(before.map((row) => ({ ...row, message_id: '11' })));
 });
 
-test('a person gets no second notification about a chat before a pause has passed', async () => {
+test('a person gets no second notification about a chat until a minimum time has passed', async () => {
   await sql('delete from push_due');
   await sql('insert into push_due (user_id, chat_id, message_id, pushed_at) values (1, $1, 1, now())', crowd);
   const bounds = { delayMs: 0, gapMs: 3_600_000, recipientsMax: 10, dueMax: 10 };

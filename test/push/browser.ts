@@ -1,5 +1,5 @@
 /**
- * Simulates what a push service and Petrel see of a browser: its keys, and how it decrypts a push message (RFC 8291,
+ * Simulates a browser that is subscribed to push messages: its keys, and the decryption of a push message (RFC 8291,
  * RFC 8292).
  */
 import {

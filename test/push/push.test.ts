@@ -121,7 +121,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-test('a browser can subscribe to notifications unless the keys of the subscription are invalid or its address is internal', async () => {
+test('a browser can subscribe to notifications, unless its subscription has invalid keys or an internal address', async () => {
   const ann = await service.newUser('ann');
   expect(await app(ann, 'GET', '/api/me/push')).toEqual({ public_key: publicKey, subscriptions: 0 });
   const { subscription } = makeBrowser(origin);
@@ -188,7 +188,7 @@ test("a person without an open window gets one notification, which only the pers
   expect(() => makeBrowser(origin).read(push)).toThrow();
 });
 
-describe('some people get no notification', () => {
+describe('Petrel suppresses notifications that a person does not need', () => {
   let eva: Person;
   let dan: Person;
   let cat: Person;
@@ -277,7 +277,7 @@ describe('some people get no notification', () => {
   });
 });
 
-test('if a person sends a message, the title of the notification is the name of this person', async () => {
+test('the title of a notification is the name of the person who sent the message', async () => {
   const [ida, jon] = await Promise.all([person('ida'), person('jon')]);
   const chat = await app(ida, 'POST', `/api/people/${jon.username}/chat`, {});
   const { message_id, date } = await app(ida, 'POST', `/api/chats/${chat.id}/messages`, { text: 'hello' });
@@ -310,7 +310,7 @@ test('several messages sent together cause one notification, and an edit causes 
   expect(due).toEqual([{ due_at: null }]);
 });
 
-test('a long text is shortened so that the notification fits into one record', async () => {
+test('a long text is shortened so that the encrypted notification stays below 4,096 bytes', async () => {
   const ann = await person('ann');
   await send(ann.id, '🐦'.repeat(4_000));
   await until(() => expect(of(ann).length).toBe(1));
