@@ -13,7 +13,10 @@ import { amount, atMost, patienceMs, report } from './report.js';
 
 const attackMs = amount(12_000, 60_000);
 const callEveryMs = 10;
-/** The first calls are slower, because both sides compile code. */
+/**
+ * The number of calls before the measurement. The first calls are slow, because the client and the server still compile
+ * their code.
+ */
 const warmUpCalls = 200;
 /**
  * The p99 of a front under attack may be at most `timesMax` times the p99 of a bare server on the same core, plus
@@ -23,7 +26,10 @@ const timesMax = 3;
 const msMax = 10;
 /** The attack is measured at most this many times, because a busy machine may be slow during a single measurement. */
 const triesMax = 3;
-/** The maximum memory that one account may use in Redis: the queue of a bot and a day’s answers. */
+/**
+ * The maximum memory that one account may use in Redis. It covers the queue of a bot, and the answers that are stored
+ * for a day.
+ */
 const redisBytesMax = 256 * 1024 * 1024;
 
 /** For each kind of call, a status that proves that the call reached the attacked code. */
@@ -32,7 +38,7 @@ const reached: Readonly<Record<string, string>> = {
   ...{ messages: '200', kept: '200', commands: '400', copies: '200', updates: '200' },
   ...{ guesses: '401', uploads: '429' },
 };
-/** The rate limits of deployed roles. Test services have none. */
+/** The default rate limits of deployed roles. Without these settings, the roles of tests have no rate limits. */
 const defaultRates = { RATE_PER_BOT: '2000/2', RATE_PER_PERSON: '30/1', RATE_PER_CHAT: '60/1' };
 
 let service: Service;
@@ -65,8 +71,8 @@ async function postmasterOf(url: string): Promise<number> {
   }
 }
 
-// In production, an attacker is on another machine. In this test, one core runs only the front under test, and the
-// other core runs everything else. Processes inherit the core of the process that starts them.
+// In production, an attacker is on another machine. This test therefore runs the front under test and the bare server
+// on one core, and all other processes on another core. A new process starts on the core of its parent.
 beforeAll(async () => {
   database = await postmasterOf(inject('databaseUrl'));
   for (const pid of [process.pid, database]) pin(pid, restCore);
@@ -164,8 +170,8 @@ test(
       for (const url of [`${service.fronts[0].url}/bot${other.token}/getMe`, bareUrl]) await timeOf(url);
     const idle = await timesOf(other, attackMs / 3);
 
-    // Attacks the other front first. This shows how much the load on the machine and on Redis slows the tested front
-    // while nobody attacks it.
+    // Attacks only the other front first. The latency of the tested front then shows how much the load on the machine
+    // and on Redis slows it without an attack.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

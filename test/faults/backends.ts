@@ -24,7 +24,8 @@ export interface Restartable {
 
 /** PostgreSQL serves each connection in a separate process. */
 function signalAll(pid: number, signal: NodeJS.Signals): void {
-  // Freezes the parent first and resumes it last, so that the parent starts no process in between.
+  // Stops the parent process first, and continues it last. The parent can therefore not start a child process while
+  // other child processes are stopped.
   const all = [pid, ...childrenOf(pid)];
   for (const one of signal === 'SIGSTOP' ? all : all.reverse()) process.kill(one, signal);
 }
@@ -146,8 +147,7 @@ export interface HoldingProxy {
    */
   holdAfter(...texts: readonly string[]): Promise<void>;
   /**
-   * Sends the data that was held back. Discards held messages of subscriptions, because Redis does not guarantee their
-   * delivery.
+   * Sends the data that was held back. Discards held pub/sub messages, because Redis does not guarantee their delivery.
    */
   release(): void;
   close(): Promise<void>;

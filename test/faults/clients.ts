@@ -34,17 +34,17 @@ const tick_ms = 60;
 /** How long a client pauses after a call without an answer. The pause keeps the number of unknown outcomes low. */
 const rest_ms = 200;
 /**
- * The tolerance for the interval between edits. The clocks of Redis and of the test run at slightly different rates,
- * and Redis counts whole ms.
+ * The tolerance when the interval between two edits is checked. The clock of Redis runs at a slightly different rate
+ * than the clock of the test, and counts whole milliseconds.
  */
 const clock_tolerance_ms = 10;
-/** How long to wait until enough calls have been answered, or until a last call has been answered. */
+/** The maximum wait for enough answered calls, and for the answer of the last call. */
 const answered_ms_max = 60_000;
 
 /** Makes one recorded call of one client. Returns false if the outcome is unknown. */
 type Client = () => Promise<boolean>;
 
-/** An object that several clients change concurrently, and these clients. */
+/** An object, and the clients that change it concurrently. */
 interface Subject {
   readonly key: string;
   readonly clients: readonly Client[];
@@ -117,7 +117,7 @@ const only = ([verdict]: Verdict[]): Verdict => {
   return verdict;
 };
 
-/** Creates the same clients at each front. */
+/** Creates the clients of all fronts. `make` creates the clients of one front. */
 const throughFronts = (service: Service, make: (front: number) => Client[]): Client[] =>
   service.fronts.flatMap((_, front) => make(front));
 
@@ -179,7 +179,7 @@ async function pinsOf(
   };
   const act = (front: number, who: 'bot' | 'person', given?: PinCall) => () => {
     const drawn = given ?? draw();
-    // Only bots have a call that unpins all messages.
+    // A person unpins only single messages, because only bots have a call that unpins all messages.
     const input: PinCall = drawn.what === 'unpinAll' && who === 'person' ? { what: 'unpin' } : drawn;
     const call = () => (who === 'bot' ? byBot : byPerson)(front, input);
     const reads = input.what === 'read';
@@ -196,7 +196,7 @@ async function pinsOf(
   };
 }
 
-/** Two people react to a post, each through every front. */
+/** Two people react to a post. Each person calls all fronts. */
 async function reactionsOf(service: Service, history: History, next: () => number): Promise<Subject> {
   const owner = await service.newUser('reacts');
   const people = [owner, await service.newUser('reacts')];
@@ -434,7 +434,7 @@ async function updatesOf(service: Service, next: () => number) {
     }));
     polls.push({ offset, updates });
     for (const { text } of updates) received.add(text);
-    // Does not always confirm the updates. The next poll then gets them a second time.
+    // Leaves some updates unconfirmed, so that the next poll gets these updates a second time.
     if (updates.length > 0 && next() < 0.8) offset = updates.at(-1).id + 1;
     return true;
   };
@@ -452,7 +452,7 @@ async function updatesOf(service: Service, next: () => number) {
         if (!(await poll(0))) await sleep(rest_ms);
         return acknowledged.every((text) => received.has(text));
       };
-      // If an update does not arrive in time, the check reports it.
+      // Does not fail at the time limit, because `check` reports the missing updates.
       await eventually('all updates arrived', arrived, msMax).catch(() => undefined);
     },
     check: (skips: number) => {

@@ -52,14 +52,14 @@ test.each([
       const { text } = JSON.parse(body.toString()).message;
       let verified = true;
       try {
-        // Refuses timestamps that differ by more than five minutes.
+        // The library refuses a signature whose timestamp differs from its own clock by more than five minutes.
         new Webhook(secret).verify(body, request.headers as Record<string, string>);
       } catch {
         verified = false;
       }
       shown.push({ text, atMs: performance.now(), verified });
       const refusal = refusals.get(text)?.shift();
-      // Sends no Date header. The sender then measures a Retry-After date from the time at which it got the answer.
+      // Sends no Date header, so that the sender compares a Retry-After date with the time at which the answer arrived.
       response.sendDate = false;
       response.writeHead(refusal ? 503 : 200, refusal?.()).end();
     });
@@ -81,7 +81,8 @@ test.each([
     const rejected = shown.filter(({ verified }) => !verified).length;
     expect(attempts('fails twice')).toHaveLength(3);
     const [asked, came] = attempts('later');
-    // A date in HTTP has whole seconds.
+    // The Retry-After date was 3 s ahead. The delay may be about a second shorter, because an HTTP date has only whole
+    // seconds.
     expect((came?.atMs ?? 0) - (asked?.atMs ?? 0)).toBeGreaterThan(1_500);
     const page = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/deliveries`));
     const off = page.items.map(({ date }: { date: number }) => Math.abs(date - Date.now() / 1_000));

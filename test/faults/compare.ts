@@ -11,7 +11,7 @@ export interface Comparison {
   readonly tombstones: number;
   readonly chats: number;
   readonly quarantined: number;
-  /** At most 20 differences, in words. */
+  /** Descriptions of the differences, at most 20. */
   readonly differences: readonly string[];
 }
 

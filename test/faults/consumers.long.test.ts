@@ -1,5 +1,5 @@
 /**
- * Pollers or streams of one bot share its queue and are killed under load. No update is lost, and each chat stays in
+ * Kills pollers or streams that share the queue of one bot, under load. No update is lost, and each chat stays in
  * order.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -19,8 +19,8 @@ test.each([
 ])(
   'R28: killing %s of one bot loses no update, keeps the order, and moves their chats within 5 s',
   async (of, more) => {
-    // After a chat has moved, its new poller must keep it during the measured time. People must send no faster than a
-    // busy machine processes updates, because otherwise pollers lose their leases.
+    // A poller that has taken over a chat must keep the chat while the test measures. If people send faster than a busy
+    // machine processes updates, pollers lose their leases. Therefore `gapMs` is long and `ahead` is small.
     const usual = {
       pollers: 8,
       kills: long ? 20 : 3,

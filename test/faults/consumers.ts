@@ -30,7 +30,7 @@ export interface Amounts {
 export interface Faults {
   /** Resolves when `count` more updates have been processed. */
   processed(count: number): Promise<void>;
-  /** Stops every other poller for this time. A stopped poller keeps its updates and its connections. */
+  /** Stops half of the pollers for `ms`. A stopped poller keeps its updates and its connections. */
   stopPollers(ms: number): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface Chat {
   /** The next number to send, and the first number that no poller has processed yet. */
   sent: number;
   next: number;
-  /** When the last update of the chat was processed. */
+  /** The time at which the last update of the chat was processed. */
   processedAt: number;
 }
 
@@ -47,7 +47,7 @@ export interface SharingVerdict {
   readonly updates: number;
   readonly kills: number;
   readonly lost: number;
-  /** The number of updates that a poller got too early: an earlier update of the same chat had not been processed. */
+  /** The number of updates that a poller got before an earlier update of the same chat was processed. */
   readonly early: number;
   readonly again: number;
   readonly pollers: number;
@@ -74,7 +74,7 @@ class Poller {
   readonly #process: (update: Update) => void;
   readonly finished: Promise<void>;
   #offset = 0;
-  /** Whether the process ends before it confirms the next update that it processes. */
+  /** If true, the process ends after it has processed its next update, before it confirms this update. */
   #endsUnconfirmed = false;
   /** Resolves when the process runs again after a stop. */
   #running: Promise<unknown> = Promise.resolve();
@@ -157,7 +157,7 @@ class Poller {
     await answer?.arrayBuffer();
   }
 
-  /** Stops the process for this time, as SIGSTOP and SIGCONT do. */
+  /** Stops the process for `ms`, like SIGSTOP and a later SIGCONT. */
   async stop(ms: number): Promise<void> {
     this.#running = sleep(ms);
     await this.#running;

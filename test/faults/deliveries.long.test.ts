@@ -74,12 +74,12 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** How long updates that were sent while no worker was running may take to arrive, in ms. */
+/** The maximum time in ms for the delivery of updates that were sent while no worker was running. */
 const settleMs = amount(60_000, 600_000);
 
 /**
- * The maximum number of deliveries that a killed worker has not recorded: for each of four chats of three bots, one
- * open delivery and one answered delivery.
+ * The maximum number of deliveries that a killed worker has not recorded. There are three bots with four chats each.
+ * Each chat has at most one open delivery and one answered delivery.
  */
 const sentUnrecorded = 3 * 4 * 2;
 
@@ -109,8 +109,9 @@ test(
       release();
       const killed = performance.now();
       await worker.start();
-      // Ignores the first second after the restart, because deliveries may still have been in flight. The short form
-      // does not wait here, so all bots get no updates for a while.
+      // The long form waits until all bots get updates again. It ignores the first second after the kill, because
+      // deliveries may still have been in flight. The short form does not wait, so that deliveries pause for long
+      // enough.
       if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
@@ -127,7 +128,8 @@ test(
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.redelivered).toBeGreaterThan(0);
     expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUnrecorded);
-    // In the short form, a second worker may be killed before its first delivery for a bot that it has taken over.
+    // The short form allows a longer pause. There, the second worker may be killed before it has delivered anything for
+    // a bot that it has taken over.
     expect(longestQuiet()).toBeLessThan(long ? 10_000 : 20_000);
   },
   patienceMs,
@@ -183,7 +185,10 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-/** A receiver that can hold back all its answers. Meanwhile, it counts how many requests are open at a time. */
+/**
+ * A receiver that can hold back all its answers. While it holds them back, it counts the requests that are open at the
+ * same time.
+ */
 async function countingReceiver() {
   let held = Promise.resolve();
   const books = await keepBooks(() => held.then(() => 200));

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 const fullMs = amount(5_000, 60_000);
-/** How many messages fit at most into the 4,096 bytes of a page. */
+/** The maximum number of messages that fit into a page of 4,096 bytes. */
 const writesPerPage = 10;
 const noMounts = 'this needs a file system of its own, and mounts are not permitted here';
 
@@ -129,7 +129,7 @@ test(
 );
 
 test(
-  'R24: while the disk of Postgres is full, hot calls succeed, and their changes are written later',
+  'R24: while the disk of Postgres is full, calls on hot data succeed, and their changes are written later',
   async ({ skip }) => {
     const disk = diskOrReason(256);
     if (disk === null) return skip(noMounts);

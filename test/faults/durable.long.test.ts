@@ -1,7 +1,7 @@
 /**
- * Tests durable calls with a Redis that loses its latest changes or all its data, again and again under load. No
- * acknowledged message may be missing. A second test has the same losses without durable calls, and must find missing
- * messages.
+ * Tests durable calls while Redis repeatedly loses its latest changes or all its data under load. No acknowledged
+ * message may be missing. To show that the test finds losses, a second test makes the same calls without durability and
+ * expects missing messages.
  */
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,15 +21,18 @@ afterEach(async () => {
 
 const folderOf = ({ dir }: Restartable) => join(dir, 'redis', 'appendonlydir');
 
-/** Returns the append-only file of Redis. Redis would replace this file only after it has grown to 64 MB. */
+/**
+ * Returns the path of the append-only file to which Redis adds changes. The path stays the same during the test,
+ * because Redis rewrites the file only at 64 MB.
+ */
 function changesOf(redis: Restartable): string {
   const [name] = readdirSync(folderOf(redis)).filter((each) => each.endsWith('.incr.aof'));
   return join(folderOf(redis), name as string);
 }
 
 /**
- * Every fifth time, Redis loses all data. The other times, Redis loses the changes of about this many ms, as in a
- * failover to a replica that is behind.
+ * Every fifth loss removes all data of Redis. The other losses remove about `tail_ms` of changes, as a failover to a
+ * lagging replica does.
  */
 const total_loss_every = 5;
 const tail_ms = 300;
@@ -50,9 +53,9 @@ interface LossOptions {
 }
 
 /**
- * Runs a load while Redis loses data. Returns how many messages were acknowledged, and how many of them are missing.
- * With `unflushed`, messages are acknowledged while the flusher is paused. Such messages can be lost, so this option
- * needs calls that are not durable.
+ * Runs a load while Redis loses data. Returns how many messages were acknowledged, and how many of these messages are
+ * missing. With `unflushed`, the flusher is paused before each loss, so that Redis loses messages that are not in
+ * Postgres. Use `unflushed` only with calls that are not durable.
  */
 async function missingAfter(
   losses: number,

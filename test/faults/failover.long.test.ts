@@ -1,6 +1,6 @@
 /**
- * Promotes a replica that lacks the last writes, while a worker, a forwarder and a poller keep running. No update that
- * the replica has is skipped.
+ * Promotes a replica that lacks the last writes, while a worker, a forwarder and a poller keep running. They must skip
+ * no update that the replica has.
  */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -81,13 +81,14 @@ test(
     await say(1, 'before');
     await eventually('delivered', () => taken(failing).has('before'));
 
-    // The replica has two updates: one whose request is open at the receiver, and one that waits behind it. The replica
-    // also has the lease.
+    // The replica gets the lease and two updates: `first`, whose request is open at the receiver, and `second`, which
+    // waits for the end of this request.
     await say(1, 'first');
     await say(1, 'second');
     await eventually('open', () => firsts(failing).includes('first'));
     await disconnectReplica();
-    // The replica lacks the writes that follow. They park both updates and move the cursor beyond them.
+    // From here on, the replica gets no writes. The master moves both updates to the parked set, and moves the cursor
+    // beyond them.
     status = 500;
     opened.open();
     await say(2, 'lost');
@@ -120,7 +121,7 @@ test(
 );
 
 test(
-  'R21: after a failover of Redis, a forwarder queues the updates again that the queue has lost',
+  'R21: after a failover of Redis, a forwarder adds the lost updates to the queue again',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

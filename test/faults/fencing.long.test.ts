@@ -71,7 +71,8 @@ test(
     await begin();
     await load(100);
     await drained(service);
-    // From now on, the former primary would lose any transaction. The second front keeps its connections to it.
+    // From here on, a transaction on the former primary would be lost. The second front stays connected to the former
+    // primary.
     most.point(closedPort);
     service.fronts[1]?.pause();
     await pair.caughtUp();
@@ -81,7 +82,7 @@ test(
     most.point(pair.standbyPort);
     await serves(0);
 
-    // The connections to the former primary are still open.
+    // The second front is still connected to the former primary, so its changes must be refused.
     expect((await speak(1, 'de')).status).toBe(503);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => speak(1, 'de').then(({ status }) => status)),

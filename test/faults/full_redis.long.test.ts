@@ -169,8 +169,8 @@ test('while Redis is full, calls that store more data are refused', async () => 
     expect(await service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).toMatchObject({ status: 200 });
   };
   await read();
-  // While Redis is full, reads cache no control records, and cache a chat only for a short time. Each process detects
-  // on its own that Redis is full.
+  // While Redis is full, a read does not cache control records, and caches a chat only for a short time. The test
+  // repeats the reads, because each process needs some time to detect that Redis is full.
   const readCold = async () => {
     await redis.del(...copies);
     await read();
@@ -282,7 +282,7 @@ test('while Redis is full, no process exits, and new processes can start', async
   const reports = async () =>
     Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0]));
   const before = Math.max(...(await reports()));
-  // Each process reports again while Redis is full.
+  // Waits until each process has sent a new status report while Redis is full.
   await expect
     .poll(async () => (await reports()).map((at) => at > before), patient)
     .toEqual([true, true, true]);

@@ -25,7 +25,9 @@ import {
 import { playRound } from './clients.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 
-/** Each round creates its objects again, which takes seconds on a busy machine. */
+/**
+ * The time limit of a test. It is high, because each round creates new objects, which takes seconds on a busy machine.
+ */
 const limitMs = Math.max(patienceMs, 300_000);
 
 const undo: Array<() => Promise<unknown>> = [];
@@ -163,7 +165,8 @@ async function startLate(extraEnv: Record<string, string>): Promise<Late> {
   const front = await createFront(service.env, { REDIS_URL: proxy.url });
   undo.push(() => front.stop());
   await front.start();
-  // Until a front has known Redis for one lease, each replacement of a token takes a whole lease.
+  // Waits for the time of one lease. If a token were replaced earlier, the call would take a whole lease, because some
+  // nodes may not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   return { service, front, proxy };
 }
@@ -207,7 +210,7 @@ async function replaceDuringRenewal({ service, front, proxy }: Late) {
 }
 
 test(
-  'if the reply to a lease renewal arrives late, the front does not accept the old token for longer',
+  'a late reply to a lease renewal does not extend the time for which a front accepts the old token',
   async () => {
     const late = await startLate({});
     for (let round = 0; round < 3; round++) {
@@ -221,8 +224,8 @@ test(
 );
 
 /**
- * The planted defects, keyed by the kind of object whose history shows them. `dist/main` stands for all parts of the program
- * that roles run.
+ * The planted defects, keyed by the kind of object whose history shows the defect. The file `dist/main` stands for all
+ * files of the built program.
  */
 const mutations: ReadonlyArray<readonly [object: string, file: string, from: RegExp, to: string]> = [
   ['tokens of a bot', 'dist/main', /leaseUntil = sent \+/, 'leaseUntil = performance.now() +'],
@@ -232,7 +235,10 @@ const mutations: ReadonlyArray<readonly [object: string, file: string, from: Reg
   ['edits of a message', 'lua/lib/edit.lua', /< LIMITS\.edit_interval_ms_min/, '< 300'],
   ['updates', 'lua/updates/poll.lua', /\('\(%\.0f-0'\):format\(n\)/, "('(%.0f-0'):format(n + 1)"],
 ];
-/** If a slow machine delays a reply, a front would otherwise give up waiting for it. */
+/**
+ * Raises the time for which a front waits for Redis, so that a front does not give up while a slow machine delays a
+ * reply.
+ */
 const patience = ['dist/main', 'redis_silence_ms: 1500', 'redis_silence_ms: 10000'] as const;
 
 const preload = fileURLToPath(new URL('../support/histories/mutation.mjs', import.meta.url));
@@ -254,7 +260,8 @@ test(
         ...mutations.map(([, file, { source }, to]) => [file, source, to]),
       ]),
     });
-    // The same script unpins in both kinds of chats.
+    // Groups and direct chats use the same unpin script. The planted defect in this script must therefore be found in
+    // both kinds of chats.
     const keys = [...mutations.map(([key]) => key), 'pin of a direct chat'];
     const found = new Set<string>();
     const roundsMax = 8;

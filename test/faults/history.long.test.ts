@@ -1,6 +1,6 @@
 /**
- * Restores Postgres to an earlier time. Revoked tokens stay revoked, no id is assigned twice, and Redis is written to
- * Postgres again.
+ * Tests what happens after Postgres is restored to an earlier time. Revoked tokens stay revoked, no id is assigned
+ * twice, and the flusher writes the newer data from Redis to Postgres again.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -88,7 +88,8 @@ async function promoted(follows = false): Promise<TimeMachine> {
     },
     async goBack() {
       if (follows) {
-        // Closes all connections first, because a later commit of the service would be lost.
+        // Closes all connections before the standby catches up. Otherwise the service could commit a change that the
+        // standby does not get.
         address.point(closedPort);
         await eventually(
           'no client is connected',
@@ -176,7 +177,9 @@ async function makeBots(count: number): Promise<TestBot[]> {
 const send = async (bot: TestBot, user: TestUser, text: string): Promise<number> =>
   (await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text }))).message_id;
 
-/** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
+/**
+ * Deletes from Redis all messages, chats and posts that are in Postgres, as if their time to live in Redis had ended.
+ */
 async function endHotTime(): Promise<void> {
   for (const master of openMasters(service.redis)) {
     for await (const keys of master.scanStream({ count: 1_000 })) {
@@ -237,7 +240,7 @@ async function goBackUnderLoad(): Promise<void> {
   await machine.mark();
   await serving();
 
-  // The later restore removes all changes from here on.
+  // The restore below removes all changes that are made from here on.
   await load(100);
   const renewed = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
   await resultOf(service.app(person, 'DELETE', '/api/me/tokens', { name: 'lost phone' }));
@@ -277,7 +280,7 @@ async function goBackUnderLoad(): Promise<void> {
 
   await load(100);
   await rewritten();
-  // The webhook of this bot was lost, so the bot can poll.
+  // The restore has removed the webhook of this bot, so the bot can poll again.
   const poll = async () => (await service.bot(hooked, 'getUpdates')).body;
   await expect.poll(poll, { timeout: 60_000 }).toMatchObject({ ok: true });
   await drained(service);
@@ -331,7 +334,7 @@ test.runIf(pgbouncer)(
 );
 
 test(
-  'if a standby lost no data, its promotion does not raise the incarnation',
+  'the incarnation stays the same when a standby without lost data is promoted',
   async () => {
     await begin(promoted(true));
     const bot = await service.newBot(owner, 'stays');

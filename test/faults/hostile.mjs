@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 
 const gigabyte = 2 ** 30;
 const chunk = Buffer.alloc(65_536, ' ');
-/** The members of a gzip file, which expand to a gigabyte. */
+/** A gzip file of 16 parts that expands to one gigabyte. */
 const bomb = Buffer.concat(Array(16).fill(gzipSync(Buffer.alloc(gigabyte / 16))));
 /**
  * For each path: the number of requests, the longest time for which a request was open (in ms), and the most bytes that

@@ -1,12 +1,15 @@
-/** Kills pollers or streams of one bot four times in all, and a front once, while people write to the bot. */
+/**
+ * Tests that killed pollers, streams and fronts lose no update. Each test kills pollers or streams of one bot four
+ * times, and a front once, while people write to the bot.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.js';
 import { type Amounts, share } from './consumers.js';
 
 /**
- * Adds a test for each row: the name of the killed processes, and the options in which the test differs from the test
- * with four pollers.
+ * Adds one test per row. A row contains the name of the killed processes, and the options that differ from the default
+ * test with four pollers.
  */
 export function testKills(rows: ReadonlyArray<readonly [killed: string, more: Partial<Amounts>]>): void {
   let service: Service | undefined;

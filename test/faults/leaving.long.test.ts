@@ -41,7 +41,8 @@ function load(signal: AbortSignal) {
         } catch (error) {
           const { code, message } = error as NodeJS.ErrnoException;
           closes = true;
-          // The front was down and refused the connection, so it had no request that could be lost.
+          // A refused connection is no failure. The front was down, so the request did not reach it and could not be
+          // lost.
           if (code !== 'ECONNREFUSED') failures.push(`${code}: ${message}`);
           else await sleep(20);
         }

@@ -1,4 +1,4 @@
-/** Finds the masters of a Redis Cluster in which replicas take over. */
+/** Finds the current masters of a Redis Cluster after a replica has taken over. */
 import type { ClusterNode } from '../support/cluster.js';
 import { eventually } from './world.js';
 
@@ -27,8 +27,8 @@ export async function masterOf(all: readonly ClusterNode[], slot: number): Promi
 }
 
 /**
- * Waits until the replica of a master has received all present changes of the master. The master must have exactly one
- * replica.
+ * Waits until the replica of a master has received everything that the master has written so far. The master must have
+ * exactly one replica.
  */
 export async function replicated({ client }: ClusterNode): Promise<void> {
   const offsets = async () => {

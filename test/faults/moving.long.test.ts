@@ -91,7 +91,7 @@ function load(name: string): () => Promise<number[]> {
 
 const move = (...args: Array<string | number>) => petrel(service.env, 'shards', 'move', ...args.map(String));
 
-/** Waits until the databases have every acknowledged message, each in only one of them. */
+/** Waits until every acknowledged message is in exactly one of the databases. */
 async function drained(): Promise<void> {
   const map = new Map(
     (await rows<{ partition: number; shard: number }>(urls[0], 'select * from shard_map')).map((row) => [
@@ -201,7 +201,7 @@ test('while a partition moves under load, no call fails', async () => {
   expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
   for (let i = 0; i < 30; i++) expect(await send(bot, `m before ${i}`)).toBe(200);
   await drained();
-  // Inserts rows of the same form as the rows that deliveries write.
+  // Inserts rows into the tables of the delivery worker, in the form in which the delivery worker writes them.
   await rows(
     from,
     `insert into dead_updates (bot_id, update_id, version, record) values (${bot.id}, 1, 1, 'x');
@@ -258,7 +258,7 @@ async function signalledAt(
 ): Promise<ChildProcess> {
   const client = new pg.Client(urls[0]);
   await client.connect();
-  // The command needs this lock before it can leave the step.
+  // Takes a lock that the move command needs at the end of this step.
   await client.query('select pg_advisory_lock(1)');
   await client.query(`
     create function hold_step() returns trigger language plpgsql as $$ begin
@@ -296,8 +296,8 @@ async function signalledAt(
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   await signalledAt(step, partition, target, 'SIGKILL', async (child) => {
     if (child.signalCode === null) await once(child, 'exit');
-    // Ends the last statement of the killed command, because Postgres would still execute the statement after the wait
-    // for the lock.
+    // Ends the statement that the killed command sent last. The statement waits for a lock, and Postgres would execute
+    // it after the lock is released.
     const waiting = "from pg_locks where locktype = 'advisory' and not granted";
     await rows(urls[0], `select pg_terminate_backend(pid) ${waiting}`);
     await expect.poll(() => rows(urls[0], `select ${waiting}`)).toEqual([]);
@@ -306,10 +306,7 @@ async function killedAt(step: string, partition: number, target: number): Promis
   await endClaim();
 }
 
-/**
- * Backdates the last sign of life of the killed command, so that the next command need not wait before it continues the
- * move.
- */
+/** Makes the claim of the killed command expire, so that the next command can continue the move immediately. */
 const endClaim = () => rows(urls[0], "update shard_moves set renewed_at = now() - interval '1 minute'");
 
 test.each(moveSteps)(

@@ -31,7 +31,8 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // The pool has 12 connections, which is more than the number of retries of a transaction.
+    // The pool has more connections than a transaction has retries. Retries alone therefore cannot get past all
+    // broken connections.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });
@@ -50,7 +51,8 @@ test.runIf(pgbouncer)(
     const loading = world.load({
       count: Number.POSITIVE_INFINITY,
       front: (lane, tries) => (lane + tries) % 2,
-      // A front waits two seconds for a connection. The load must leave enough processor time for Postgres to start.
+      // The pause limits the load, so that Postgres has enough processor time to start. A front waits only two seconds
+      // for a connection.
       restMs: 50,
       signal: ended.signal,
       onRefusal: (status, body) => refusals.push([status, body]),

@@ -1,6 +1,6 @@
 /**
- * Stops or freezes Postgres. Hot calls succeed and are journaled, and control operations get 503. When Postgres runs
- * again, the journal drains.
+ * Stops or freezes Postgres. Calls on hot data succeed and are journaled, and control operations get 503. When Postgres
+ * runs again, the journal drains.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -77,7 +77,7 @@ const goals = (refusals: readonly unknown[], verdict: Verdict, rows: Comparison)
 ];
 
 test(
-  'R6: while Postgres is stopped, hot calls succeed and control operations get 503',
+  'R6: while Postgres is stopped, calls on hot data succeed and control operations get 503',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
@@ -105,7 +105,7 @@ test(
 );
 
 test(
-  'R6: while Postgres is frozen, hot calls succeed, and a control operation succeeds late or gets 503',
+  'R6: while Postgres is frozen, calls on hot data succeed, and a control operation succeeds late or gets 503',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       async () => postgres.pause(),

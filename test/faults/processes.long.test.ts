@@ -76,8 +76,8 @@ test(
       const count = Number.POSITIVE_INFINITY;
       const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
       await sleep(200 + Math.random() * 200);
-      // No other process sends messages or sweeps. The updates that this front leaves behind therefore stay until the
-      // sweep resumes.
+      // No other process sends messages or runs the sweep. The updates that this front leaves behind therefore stay
+      // until the sweep resumes.
       service.deliver.pause();
       await eventually('the front has an update to forward', async () => {
         front.pause();

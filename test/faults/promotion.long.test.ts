@@ -71,7 +71,7 @@ afterEach(async () => {
 
 async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> {
   const { both, firstPort } = cluster;
-  // The test's own queries use this address.
+  // The address through which the test itself queries the database.
   address = await openAddress();
   address.point(firstPort);
   const drop = async () => {

@@ -130,8 +130,8 @@ test(
       'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
-        // The delivery time includes the time in the front. The latency of the calls that created the updates shows how
-        // long this time is.
+        // Also reports the latency of the calls, because the delivery time includes the time that a call spends in the
+        // front.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },
@@ -140,8 +140,8 @@ test(
         atMost("other bots' p99, times that without: median of rounds", ratio, 1.2),
         atMost('longest attempt, ms', longestMs, limits.webhook_deadline_ms + 1_000),
         atMost('redirects followed', counts.target?.requests ?? 0, 0),
-        // Includes the bytes in the buffers of both kernels. The tests of the sender check how many bytes the sender
-        // reads.
+        // This count includes bytes that the receiver has written but the sender has not read, because the kernels on
+        // both sides buffer data. The tests of the sender check how many bytes the sender reads.
         atMost('bytes of 1 GB that left the receiver', counts.flood?.bytes ?? 0, 32 * 2 ** 20),
       ],
     );
@@ -171,7 +171,7 @@ test(
     const beside = tally.latencies();
     const [missed, waiting] = [missing(tally, others), missing(tally, [one])];
     sick = undefined;
-    // The next retry may be a minute away.
+    // Waits long enough for the next retry, which may be a minute away.
     await arrived(tally, lanes, 150_000);
     const ratio = round2(beside.getValueAtPercentile(99) / calm.getValueAtPercentile(99));
     report(
@@ -204,7 +204,8 @@ test(
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
-    // No worker serves these bots when their users write, so the bots need a wake-up.
+    // The users of these bots write so seldom that no worker is serving the bot. Each message therefore needs a wake-up
+    // job.
     const seldom = await openLanes(service, 6, 1);
     await pushTo(tally, [...busy, ...seldom]);
     const ended = new AbortController();
@@ -215,7 +216,7 @@ test(
     let deleted = 0;
     const wipe = async () => {
       for (const master of masters) {
-        // Deletes the keys of one queue per command, because a command accepts only keys of one slot.
+        // Sends a separate command for each queue, because all keys of a command must be in one slot.
         const queues = new Map<string, string[]>();
         for (const key of await master.keys('*:doorbell:*')) {
           const tag = key.slice(0, key.indexOf('}'));

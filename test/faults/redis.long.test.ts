@@ -103,7 +103,8 @@ test(
     };
     const ended = new AbortController();
     const cutsMin = count / 200;
-    // All commands of one chunk are cut together. The number of these commands depends on the speed of the machine.
+    // The load ends only after the proxy has cut enough connections. How many commands a cut affects depends on the
+    // speed of the machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,
@@ -124,7 +125,7 @@ test(
     ]);
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
-    // A new connection takes some 50 ms. A front must not be blocked for longer.
+    // A lost reply must not block a front for much longer than a new connection takes, which is about 50 ms.
     expect(silenceMs).toBeLessThan(2_500);
   },
   patienceMs,

@@ -59,7 +59,7 @@ describe.each([
       ({ text }: { text: string }) => text,
     );
 
-  /** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
+  /** Deletes from Redis all messages and chats that are in Postgres, as if their time to live in Redis had ended. */
   async function endHotTime(): Promise<void> {
     await drained(service);
     for (const master of openMasters(service.redis)) {
@@ -143,7 +143,7 @@ describe.each([
       const id = await send('edit 0');
       const sum = { standby: 0, primary: 0 };
       for (let round = 1; round <= 8; round++) {
-        // In most rounds, the standby cannot replay the edit before the read, however slow the machine is.
+        // In three of four rounds, the standby replays no changes, so it cannot have the edit at the time of the read.
         if (round % 4 !== 0) await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
         await resultOf(
           service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: id, text: `edit ${round}` }),

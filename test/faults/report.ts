@@ -1,6 +1,6 @@
 /**
- * Defines the amount of work of a fault test, and records its results. `npm run test:all` runs the short form. `npm run
- * faults` runs the long form, with the amounts that the goals require times PETREL_FAULTS_SCALE, and shows each figure
+ * Defines how much work a fault test does, and records its results. `npm run test:all` runs the short form. `npm run
+ * faults` runs the long form: it multiplies the amounts in the goals by PETREL_FAULTS_SCALE, and shows each figure
  * beside its goal.
  */
 import { appendFileSync } from 'node:fs';
@@ -9,7 +9,9 @@ import type { Verdict } from '../support/ledger.js';
 const given = Number(process.env.PETREL_FAULTS_SCALE);
 export const long = given > 0;
 
-/** Returns the amount of work of a run: `short` by default, or `whole` multiplied by the scale with `--scale`. */
+/**
+ * Returns how much work a test does: `short` in the short form, and `whole` times PETREL_FAULTS_SCALE in the long form.
+ */
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
@@ -38,8 +40,8 @@ export const isMet = ({ figure, most = Number.POSITIVE_INFINITY, least = Number.
   figure <= most && figure >= least;
 
 /**
- * Appends a line to the report of the long form: the row of this fault in the table of goals, a description of the run,
- * and the figures.
+ * Appends a line to the report of the long form. The line contains the name of the fault in the table of goals (`row`),
+ * a description of the run (`what`), and the figures.
  */
 export function report(
   row: string,

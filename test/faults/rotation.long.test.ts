@@ -17,7 +17,9 @@ import { atMost, patienceMs, report } from './report.js';
 import { findSecrets } from './secrets.js';
 import { eventually } from './world.js';
 
-/** A key id of the maximum length, so that a search finds it only in encrypted values. */
+/**
+ * A key id of the maximum length. No other text contains it by chance, so a search finds it only in encrypted values.
+ */
 const formerId = 'aFormerKeysIdent';
 const makeKey = (id: string, key: Buffer) => ({ id, key, text: `${id}:${key.toString('base64')}` });
 const key = (id: string) => makeKey(id, randomBytes(32));
@@ -35,7 +37,7 @@ const live = new Set([0, 1]);
 beforeAll(async () => {
   const extraEnv = {
     PARTITIONS: '4',
-    // Every node knows the next keys before any node encrypts with them.
+    // All nodes get the next key and pepper before any node uses them to encrypt.
     TOKEN_KEYS: `${former.text},${next.text}`,
     TOKEN_PEPPER: `${formerPepper},${nextPepper}`,
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
@@ -128,7 +130,7 @@ async function crowd(client: pg.Client, count: number): Promise<string[]> {
   return made.map(({ token }) => token);
 }
 
-/** Starts a rotation that stops at a bot whose row is locked, and kills the rotation there. */
+/** Starts a rotation, which stops at a bot whose row is locked. Kills the rotation while it waits for this row. */
 async function rotateInPart(): Promise<string[]> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -181,7 +183,8 @@ test(
     await Promise.all([restart(service.deliver), restart(service.flush), roll(running, [0, 1])]);
     const before = await findSecrets(service, [formerBox], []);
     const calls = running.calls();
-    // The killed run has rotated some of the values. Now two concurrent runs must not process any value twice.
+    // The killed run has already rotated some values. Two concurrent runs must rotate the remaining values without
+    // processing any value twice.
     const crowded = await rotateInPart();
     const [one, two] = await Promise.all([
       petrel(service.env, 'tokens', 'rotate-keys'),
@@ -189,7 +192,7 @@ test(
     ]);
     for (const ran of [one, two].filter(({ code }) => code !== 0))
       expect(ran.log).toContain('run this command again');
-    // Waits, because some copies of the last changes may not be written yet.
+    // Runs the command again while it reports changes that must still be copied to Redis.
     let last = await petrel(service.env, 'tokens', 'rotate-keys');
     for (let tries = 0; last.code !== 0 && tries < 10; tries++) {
       expect(last.log).toContain('run this command again');

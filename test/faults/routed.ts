@@ -7,7 +7,8 @@ import { type Arrival, keepBooks } from '../delivery/world.js';
 import type { World } from './world.js';
 
 /**
- * The routes in order. The first takes the groups, the second takes half of the people, and the third takes the rest.
+ * The names of the routes, in order. `groups` gets the updates of groups, `half` gets the updates of half of the
+ * people, and `rest` gets all other updates.
  */
 const names = ['groups', 'half', 'rest'] as const;
 

@@ -68,7 +68,7 @@ test(
         await whilePending(() => worker.kill());
         await startPatiently(worker);
       }
-      // The lease of a worker ends after 5 s.
+      // Freezes a worker for longer than its lease, which ends after 5 s.
       await whilePending(async () => workers[0].pause());
       await sleep(7_000);
       workers[0].resume();

@@ -63,7 +63,7 @@ export async function findSecrets(
   return { found, searched };
 }
 
-/** A dump may contain compressed values, so each type is read with its own command. */
+/** Returns the contents of a key. Reads each type with its own command, because values in a DUMP may be compressed. */
 async function contents(redis: Redis, key: string): Promise<Buffer[]> {
   const flat = (value: unknown): Buffer[] =>
     Array.isArray(value)

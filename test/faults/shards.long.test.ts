@@ -1,4 +1,7 @@
-/** Tests several databases: killed flushers, an unavailable shard, and a backup restored beside the original. */
+/**
+ * Tests an installation with several databases: killed flushers, an unavailable shard, and a backup restored beside the
+ * original.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -53,7 +56,7 @@ const stored = (bot: TestBot) =>
     bot.id,
   );
 
-/** Waits until Postgres has every acknowledged message, and for each chat the message that opened it. */
+/** Waits until Postgres has every acknowledged message. Each chat also has one more message, which opened the chat. */
 async function drained(): Promise<void> {
   for (const bot of bots)
     await expect
@@ -65,8 +68,8 @@ const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => s
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 
 /**
- * Counts the texts that people read but that are not in the ledger, and the texts in the ledger that people did not
- * read exactly once.
+ * Counts wrong texts of two kinds: texts that people read but that are not in the ledger, and texts in the ledger that
+ * people did not read exactly once.
  */
 async function lost(of: Service = service): Promise<Goal> {
   let wrong = 0;
@@ -155,9 +158,9 @@ test('no message is lost or stored twice when flushers are killed', async () => 
   await readAll(service);
 }, 300_000);
 
-test('an unavailable shard delays neither other shards nor calls on hot chats', async () => {
+test('an unavailable shard delays neither other shards nor calls on hot data', async () => {
   const here = botIn(1);
-  // A chat that nobody has used for a minute is read from its shard again.
+  // Uses all chats before the outage, because a chat that was unused for a minute is read from its shard again.
   for (const bot of bots) expect(await send(bot, 'm before')).toBe(200);
   await server.halt();
   const awayMs = amount(10_000, 60_000);
@@ -206,7 +209,7 @@ test('if a shard is restored to an earlier time, only its partitions are written
   renameSync(former, data);
   const began = performance.now();
   await server.start();
-  // The shard has lost these messages. The flusher writes them again from Redis.
+  // The restored shard lacks the latest messages. The flusher writes them again from Redis.
   await drained();
   report(
     'shards',

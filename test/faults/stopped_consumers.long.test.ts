@@ -1,6 +1,6 @@
 /**
- * Kills Redis, a front and pollers or streams of one bot, and stops a front and pollers for longer than their leases. No
- * update is lost, and each chat stays in order.
+ * Kills Redis, a front and the clients of one bot, which are pollers or streams. Also stops a front and pollers for
+ * longer than their leases. No update is lost, and each chat stays in order.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ afterEach(async () => {
   service = undefined;
 });
 
-/** The lease of a consumer ends after 4 s. */
+/** How long pollers are stopped. This is longer than the lease of a consumer, which lasts 4 s. */
 const stopMs = 6_000;
 
 test.each<[of: string, Partial<Amounts>]>([

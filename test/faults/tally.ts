@@ -1,7 +1,7 @@
 /**
- * A receiver for many bots, and people who write to them. The receiver keeps only counters, so that it can take very
- * many updates: the next number expected in each chat, and latencies. The text of a message is `<number> <time at which
- * it was sent>`.
+ * Provides a webhook receiver for many bots, and people who write to these bots. The receiver keeps only the next
+ * expected number of each chat, and one histogram of the latencies of all chats. Its memory therefore does not grow
+ * with the number of updates. The text of a message is `<number> <time at which it was sent>`.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,10 +17,10 @@ export interface Lane {
 }
 
 export interface Counts {
-  /** The number of updates accepted for the first time, in order. */
+  /** The number of updates that were accepted in order. Repeated updates are not counted. */
   readonly taken: number;
   readonly doubled: number;
-  /** The number of updates in the wrong order: an earlier update of the same chat was accepted later. */
+  /** The number of updates that were accepted before an earlier update of the same chat. */
   readonly early: number;
 }
 
@@ -91,7 +91,10 @@ export async function openLanes(service: Service, bots: number, people: number):
   return lanes;
 }
 
-/** Sends the next message. Throws if the outcome is unknown, because no load here causes unknown outcomes. */
+/**
+ * Sends the next message of a chat. Throws if the outcome is unknown, which does not happen under the loads of these
+ * tests.
+ */
 export async function say(service: Service, lane: Lane): Promise<void> {
   const path = `/api/chats/${lane.bot.id}/messages`;
   const text = `${lane.said} ${Math.round(performance.now())}`;
@@ -111,7 +114,8 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // Every sleeping lane listens to this signal. Node would warn about so many listeners.
+  // Removes the limit on listeners, because each waiting chat adds a listener to this signal. With the default limit,
+  // Node would print a warning.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {
@@ -126,7 +130,7 @@ export async function talk(
   );
 }
 
-/** Returns the number of messages of these lanes that have not arrived, or have arrived out of order. */
+/** Returns how many messages of the given chats have not arrived, or arrived out of order. */
 export const missing = (tally: Tally, lanes: readonly Lane[]): number =>
   lanes.reduce((sum, lane) => sum + lane.said - Math.min(lane.said, tally.takenOf(lane)), 0) +
   tally.counts.early;

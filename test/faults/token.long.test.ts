@@ -26,8 +26,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // Until a front has known this Redis for one lease, each replacement of a token takes a whole lease. Other nodes may
-  // not be listed before this time.
+  // Waits for the time of one lease. If a token were replaced earlier, the call would take a whole lease, because some
+  // nodes may not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -41,10 +41,7 @@ interface Call {
   readonly status: number;
 }
 
-/**
- * Makes about 330 calls per second to each front until stopped. Does not wait for their answers, except that at most 20
- * calls are open at a time.
- */
+/** Makes about 330 calls per second to each front until stopped. Up to 20 calls per front are in flight at a time. */
 function hammer(
   bot: TestBot,
   signal: AbortSignal,
@@ -135,7 +132,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** The calls that were in flight when the replacement was answered. Both success and failure are right for them. */
+    /** The calls that were in flight when the replacement was answered. Each of these calls may succeed or fail. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -150,8 +147,8 @@ async function replaceUnderLoad(frozen: number | null) {
 
 const rounds = amount(1, 5);
 /**
- * The maximum number of rounds. If every round so far was slow, the test makes another one, because a busy machine may
- * slow single rounds.
+ * The maximum number of rounds. The test repeats slow rounds up to this number, because a busy machine may slow a
+ * round.
  */
 const triesMax = 5;
 
@@ -170,7 +167,7 @@ test(
       expect(seen.lateStatuses).toEqual([401]);
       expect(seen.newAtOnce).toEqual([200]);
     }
-    // A front that has shut down cleanly has given up its lease, so no call waits for it.
+    // A front that has shut down cleanly has released its lease, so no call waits for the end of this lease.
     expect(Math.min(...took)).toBeLessThan(limits.auth_lease_ms);
   },
   patienceMs,
@@ -255,8 +252,8 @@ test(
       atMost('places with a token in plain text', found.length, 0),
     ]);
     expect(found).toEqual([]);
-    // Checks that the search finds values that are stored. Uses a new bot, because fronts still know the other bot and
-    // do not store its profile in Redis again.
+    // Checks that the search would find a token, by searching for a username. Usernames are stored in the same places
+    // as tokens would be. Uses a new bot, because fronts store only the profile of a new bot in Redis.
     const example = await service.newBot(owner, 'example');
     await resultOf(service.app(owner, 'GET', `/api/bots/${example.username}`));
     const { found: known } = await findSecrets(service, [example.username], [redis.dir, postgres.dir]);

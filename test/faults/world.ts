@@ -1,4 +1,4 @@
-/** Puts load on people, bots, direct chats and groups. Keeps a ledger of every answer and every update. */
+/** Makes people and bots send messages in direct chats and groups. Keeps a ledger of every answer and every update. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
@@ -71,12 +71,15 @@ export interface World {
 export type WorldCalls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'> &
   Partial<Pick<Service, 'databaseUrl'>>;
 
-/** How long the check waits for unexpected updates at the end, in ms. The sweep of outboxes runs each second. */
+/**
+ * How long the final check waits for unexpected updates, in ms. This is longer than the interval of one second at which
+ * outboxes are swept.
+ */
 const lingerMs = 1_500;
 
 /**
- * Waits until the copies of all changed records in Redis are refreshed. A late refresh may remove a copy. If Postgres
- * fails then, the next call that needs the copy gets 503.
+ * Waits until the copies of all changed records in Redis are refreshed. Otherwise a late refresh might remove a copy
+ * just before Postgres fails, and the next call that needs this copy would get 503.
  */
 async function copiesRefreshed(databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl);
@@ -258,7 +261,7 @@ export async function createWorld(service: WorldCalls): Promise<World> {
             list.every(({ text }) => !hears(id, chat, text) || received.has(text)),
           );
         });
-      // Continues after the time limit. The result then counts the missing updates.
+      // Does not fail at the time limit, because the result of the check counts the missing updates.
       if (polling || pushing) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
       await sleep(lingerMs);
       await stop();

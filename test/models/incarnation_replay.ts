@@ -1,6 +1,7 @@
 /**
  * Replays a run of the model `incarnations` on the real scripts. The statements of the flusher and of recovery run on a
- * real PostgreSQL. A direct chat takes the place of the model's record, and each change of the record sends a message.
+ * real PostgreSQL. The record of the model is replayed as a direct chat, and each change of the record as a new
+ * message.
  */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
@@ -46,10 +47,11 @@ export class IncarnationReplay {
   readonly #replay: Replay;
   readonly #pool: Pool;
   /**
-   * The real message id for each message id of the model. After a raise of the incarnation, the model skips fewer ids.
+   * Maps each message id of the model to the real message id. The ids differ, because Petrel skips more ids than the
+   * model when the incarnation is raised.
    */
   readonly #ids = new Map([[0, 0]]);
-  /** The last message id in the record of the model, and the incarnation of the record. */
+  /** The last message id of the model's record, and the incarnation under which the record is stored. */
   #last = { id: 0, under: 1 };
   readonly #batches = new Map<number, ReadResult>();
 
@@ -121,7 +123,8 @@ export class IncarnationReplay {
       ...{ changes: keys.changes(direct), channel: keys.chatChannel(direct) },
       ...{ message: keys.messages(direct), sibling: keys.messages(direct) },
     };
-    // If the chat was stored under an earlier incarnation, stores it again first.
+    // Marks the chat as stored under the current incarnation, as a node does before it sends a message to an older
+    // chat.
     await client.hset(chat, 'pi', incarnation);
     const args = { chat: chatText(direct), keep: '', tails: [tail], reply_to: '', token: 'T' };
     const raises = Math.floor(version / perIncarnation) - this.#last.under;
@@ -143,8 +146,8 @@ export class IncarnationReplay {
   async #commit({ flusher, known, refused }: { flusher: number; known: number; refused: number }) {
     const { prefixes } = this.#batches.get(flusher) as ReadResult;
     const batch = prepareBatch(prefixes, new Map([[partition, known]]));
-    // Skips an empty batch, because the program writes none. A batch is empty if Redis crashes between a flusher's two
-    // reads.
+    // Skips an empty batch, as the program does. A batch is empty if Redis has crashed between the two reads of a
+    // flusher.
     if (prefixes.length === 0) return;
     const written = writeBatch(this.#pool, batch, () => expect.unreachable());
     expect(

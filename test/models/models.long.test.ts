@@ -12,7 +12,7 @@ const bounds: Partial<Record<Model, readonly string[]>> = {
   announcements: ['FLUSHERS=1', 'CHANGES=3'],
 };
 
-/** The time limit. An exploration takes ten times as long on a busy machine. */
+/** The time limit of an exploration. On a busy machine, an exploration takes ten times as long. */
 const timeoutMs = 300_000;
 
 describe.skipIf(!canRun('spin', 'gcc'))('models', () => {

@@ -85,7 +85,8 @@ export class OutboxReplay {
     const { client, incarnation } = this.#replay;
     const [chat, member] = [keys.chat(group), keys.member(group.id, user)];
     const place = { meta: keys.meta(source), journal: keys.journal(source), outbox: keys.outbox(source) };
-    // Stores copies of the chat and of the member. A fill under this incarnation would create the same copies.
+    // Stores the copies of the chat and of the member in Redis. A node that loads them under the current incarnation
+    // would store the same copies.
     const copy = { p: pack({ id: group.id, n: 'G' }), pv: 1, t: 'group', b: bots.join(), pi: incarnation };
     await client.hset(chat, copy);
     await client.hsetnx(chat, 's', '0');

@@ -37,7 +37,10 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns the names of a model's mutations: the names in its `#ifdef` and `#ifndef` lines that are not bounds. */
+/**
+ * Returns the names of a model's mutations. These are the names in `#ifdef` and `#ifndef` lines that the model does not
+ * define as bounds.
+ */
 export function mutationsOf(model: Model): string[] {
   const text = readFileSync(pathOf(model), 'utf8');
   const names = (directive: string) =>

@@ -15,7 +15,7 @@ import { numbers, Replay } from './replay.js';
 import { canRun, type Step, simulate } from './spin.js';
 
 const seeds = Array.from({ length: 6 }, (_, i) => i + 1);
-/** Seeds whose runs contain refusals. Few other seeds have such runs. */
+/** The seeds of random runs that contain refusals. The runs of most other seeds contain none. */
 const seedsWithRefusals = { outbox: [1, 6, 15, 17, 20, 32], incarnations: [3, 7, 16, 56, 122, 240] };
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;

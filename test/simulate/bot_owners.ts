@@ -19,8 +19,8 @@ interface BotState {
   readonly revoked: string[];
   replacing: boolean;
   /**
-   * How the bot gets updates. Undefined while a call is changing this. Stays undefined if the outcome of the call is
-   * unknown.
+   * Whether the bot gets updates by webhook or by polls. Undefined while a call changes the webhook, and afterwards if
+   * the outcome of the call is unknown.
    */
   delivery: 'webhook' | 'polls' | undefined;
   calling: boolean;
@@ -77,7 +77,7 @@ export class BotOwners {
     const given = random.chance(0.5) ? state.token : state.revoked.at(-1);
     if (given === undefined) return;
     const isRevoked = state.revoked.includes(given);
-    // Reads the result without waiting, because a front that uses its cache answers synchronously.
+    // Also checks cached answers, because a front that has cached the token answers without asking Redis.
     const found = await this.#ask(front, async () => ({ bot: await front.store.auth.bot(given) }));
     if (found === undefined) return;
     const place = `${front.name}, bot ${bot}`;

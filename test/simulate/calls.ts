@@ -36,8 +36,8 @@ export type Ask = <T>(
 ) => Promise<T | undefined>;
 
 /**
- * The calls with an unknown outcome that may still take effect, because a process continues an attempt, or because
- * Redis has not yet run a command that was sent before the last attempt ended.
+ * The calls with an unknown outcome that may still take effect. Either a process continues an attempt, or Redis has not
+ * yet run a command that was sent before the last attempt ended.
  */
 export class OpenCalls {
   readonly #scheduler: Scheduler;

@@ -7,7 +7,7 @@ import { directs, group } from './people.js';
 import { SeededRandom } from './seeded_random.js';
 
 export interface Conditions {
-  /** The share of steps that move the simulated time although another choice is possible. */
+  /** The share of steps that move the simulated time although another event could happen first. */
   readonly impatience: number;
   /**
    * How long flushed records stay in Redis. This time is short, so that runs often load records from Postgres again.
@@ -19,15 +19,15 @@ export interface Conditions {
   readonly sends: number;
   /** The share of messages whose sender waits until the message is in Postgres. */
   readonly durable: number;
-  /** The share of calls that bot owners make about tokens, webhooks and polls. */
+  /** The share of calls that bot owners make. These calls concern tokens, webhooks and polls. */
   readonly owners: number;
-  /** The share of the bot owners' calls that concern tokens. */
+  /** The share of calls about tokens among the calls that bot owners make. */
   readonly tokens: number;
   /** The share of calls about pins and reactions. With a low share, other calls are more often concurrent. */
   readonly marks: number;
   /** The share of calls about pins among the calls about pins and reactions. */
   readonly pins: number;
-  /** The maximum number of posts. With fewer posts, more calls are concurrent at one post. */
+  /** The maximum number of posts. With fewer posts, more concurrent calls concern the same post. */
   readonly posts: number;
   /** How many calls about one post a person makes at a time. */
   readonly callsPerPerson: number;
@@ -48,7 +48,7 @@ export interface Conditions {
   readonly hintsLost: number;
   /** The share of requests that a receiver answers late, by up to 12 s. */
   readonly slowAnswers: number;
-  /** The share of statements of Postgres, and of their answers, that are late by up to 6 s. */
+  /** The share of Postgres statements, and of their answers, that are delayed by up to 6 s. */
   readonly slowPostgres: number;
   /**
    * The share of steps after which Redis saves its data. In a failover, Redis loses the changes since it last saved
@@ -65,7 +65,10 @@ interface Focus extends Partial<Omit<Conditions, 'allows'>> {
   readonly kinds: readonly string[];
 }
 
-/** The focuses. With a focus, only a few kinds of faults happen, but often. Half of the seeds have a focus. */
+/**
+ * Named sets of conditions, called focuses. In a run with a focus, only a few kinds of faults happen, but often. Half
+ * of the seeds have a focus.
+ */
 export const focuses: Readonly<Record<string, Focus>> = {
   // A command from a worker reaches Redis after another worker got the lease, or a worker gets its lease late.
   'late commands': {
@@ -86,7 +89,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
     ...{ patience: 3_000, slowPostgres: 0.04, slowAnswers: 0, impatience: 0.04, faults: 0.002 },
     kinds: ['Postgres answers late', 'a connection to Redis breaks'],
   },
-  // Records leave Redis and are loaded again while clients change them, and a flush takes long.
+  // Records leave Redis and are loaded again while clients change them. Each flush takes a long time.
   'late flushes': {
     ...{ owners: 0, marks: 0, hotTtlMs: 200, calls: 0.04, patience: 3_000 },
     ...{ slowPostgres: 0.2, slowAnswers: 0, impatience: 0.06, faults: 0.002 },
@@ -98,7 +101,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
     ...{ slowAnswers: 0.6, slowPostgres: 0, hintsLost: 0.1, impatience: 0.04, faults: 0.002 },
     kinds: ['Redis answers late', 'a connection to Redis breaks'],
   },
-  // Redis loses changes again and again.
+  // Redis repeatedly loses changes.
   losses: {
     ...{ sends: 0.7, durable: 0.8, owners: 0, marks: 0, syncs: 0.01, calls: 0.2, faults: 0.006 },
     ...{ patience: 3_000, hintsLost: 0.1, slowPostgres: 0, impatience: 0.02, slowAnswers: 0 },
@@ -112,7 +115,7 @@ export const focuses: Readonly<Record<string, Focus>> = {
   },
 };
 
-/** Chooses the conditions of this seed. If `wanted` is given, the seed has this focus. */
+/** Chooses the conditions of this seed. `wanted` names a key of `focuses` to use instead of a random choice. */
 export function drawConditions(seed: number, wanted?: string): Conditions {
   const random = new SeededRandom(seed ^ 0x2545f491);
   const drawn = {

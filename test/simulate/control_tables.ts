@@ -41,7 +41,6 @@ export type ControlAnswers = ReadonlyArray<
 
 export const urlOf = (bot: number, version: number) => `https://receiver.example/${bot}/${version}`;
 
-/** The token that a bot has at the start. */
 export const firstToken = (bot: number) => makeToken('bot', bot, Buffer.alloc(32, bot % 256));
 
 const userRow = (id: number) => ({

@@ -7,8 +7,9 @@ const file = new URL('./mutations.json', import.meta.url);
 const mutations = JSON.parse(readFileSync(file, 'utf8')) as Array<{ name: string; seed: number }>;
 
 /**
- * The search begins with the seed that found the defect before. After a change of the program, another seed may be
- * needed. If few seeds find a mutation, the mutation names a focus for all its seeds.
+ * The search begins with the seed that found the defect before. After the program has changed, this seed may find
+ * nothing, and another seed is needed. If only few seeds find a mutation, the mutation names a focus, which then
+ * applies to all seeds.
  */
 test.each(mutations)(
   'simulated installations find the defect: $name',

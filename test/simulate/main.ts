@@ -82,7 +82,8 @@ async function startRedis() {
 }
 
 /**
- * Finds the faults that the failure needs. Omits each fault in turn, and keeps it omitted if the run still fails.
+ * Finds the faults without which the run would not fail. Omits each fault in turn, and keeps it omitted if the run
+ * still fails.
  */
 async function minimal(run: (omitted: ReadonlySet<number>) => Promise<Report>, report: Report) {
   let least = report;

@@ -77,13 +77,13 @@ export class Marks {
 
   /**
    * Records that a message was deleted, or may have been deleted (`output` is null). The message must no longer be
-   * pinned. Returns the same as `Histories.note`.
+   * pinned. The caller must call the returned function when the deletion can no longer take effect.
    */
   deleted(chat: ChatRef, message: number, output: 'done' | null, from: number): () => void {
     return this.#pins.note(chatText(chat), `delete${from}`, { what: 'drop', message }, output, from);
   }
 
-  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
+  /** Call this when Redis lost data. At step `at`, Redis lost all changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     this.#pins.lose(since, at);
@@ -171,8 +171,8 @@ export class Marks {
   }
 
   /**
-   * If a read loads the person's own reactions from Postgres, these reactions may be newer than the counts. A person's
-   * reactions can therefore be checked only in runs in which the person makes one call about a post at a time.
+   * A read may load the reactions of its caller from Postgres, and they may then be newer than the counts. These
+   * reactions are therefore checked only if each person makes one call about a post at a time.
    */
   async #postCall(post: number, id: number): Promise<void> {
     const name = `${id} ${post}`;
@@ -262,7 +262,10 @@ const outputOf = ({ own, reactions: shown }: PostState): ReactionOutput => ({
   counts: Object.fromEntries(shown.map(({ emoji, count }) => [emoji, count])),
 });
 
-/** Returns the counts of a post, and a person's own reactions, which are stored in separate rows. */
+/**
+ * Returns the reaction counts of a post, and the reactions of one person. The rows with reactions are separate from the
+ * rows with counts.
+ */
 function storedReactions(tables: Tables, post: number, id: number): ReactionOutput {
   const isOf = ({ key }: { readonly key: readonly number[] }) =>
     key[0] === partitionOfPost(post) && key[1] === postNumber(post);

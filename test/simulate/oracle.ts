@@ -5,7 +5,7 @@ import { checkLinearizable, type Model } from '../support/histories/linearizable
 import type { Scheduler } from './scheduler.js';
 
 export type Input = { readonly what: 'write'; readonly text: string } | { readonly what: 'read' };
-/** A read returns the text, or '' for a deleted message. */
+/** A read returns the text of the message, or '' for a deleted message. */
 export type Output = { readonly text: string } | 'done';
 
 /** The text of a message. A deletion writes ''. */
@@ -26,7 +26,7 @@ const bounds = { operations_max: 10_000, steps_max: 2_000_000 };
 
 export interface Verdicts {
   readonly histories: number;
-  /** The calls in these histories. */
+  /** The number of calls in the checked histories. */
   readonly calls: number;
   readonly undecided: number;
 }
@@ -34,7 +34,7 @@ export interface Verdicts {
 /** An operation whose `effectBy` may be set later. */
 type Noted<I, O> = Omit<Operation<I, O>, 'effectBy'> & { effectBy?: number };
 
-/** The histories of the objects of one kind, keyed by key. */
+/** The histories of all objects of one kind. Each object has a key. */
 export class Histories<I extends { readonly what: string }, O, S> {
   readonly #operations = new Map<string, Noted<I, O>[]>();
   /** The objects whose history contains a change that Redis may have lost. Their histories are not checked. */
@@ -66,7 +66,7 @@ export class Histories<I extends { readonly what: string }, O, S> {
     };
   }
 
-  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
+  /** Call this when Redis lost data. At step `at`, Redis lost all changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     for (const [key, operations] of this.#operations)
@@ -101,7 +101,10 @@ export interface Sent {
   readonly id: number;
   readonly text: string;
   readonly byBot: boolean;
-  /** Whether the client got the answer after the commit. Such a message survives any loss of data in Redis. */
+  /**
+   * Whether the client got the answer after the message was committed to Postgres. A durable message survives any loss
+   * of data in Redis.
+   */
   readonly durable: boolean;
   /** The steps at which the client made the call and got the answer. */
   readonly from: number;
@@ -130,7 +133,7 @@ export class Oracle {
     if (sent.durable && this.#lostAt >= sent.from) this.messages.loose.add(key);
   }
 
-  /** Call this when Redis, at step `at`, lost its changes since step `since`. */
+  /** Call this when Redis lost data. At step `at`, Redis lost all changes since step `since`. */
   lose(since: number, at: number): void {
     this.#lostAt = at;
     for (const [key, { until }] of this.sent) if (until >= since) this.messages.loose.add(key);

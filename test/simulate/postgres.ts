@@ -1,8 +1,8 @@
 /**
- * Simulates Postgres behind the interface `Pool`. Implements the statements of the flusher, of recovery, of read-back
- * and of control changes, on rows in memory. The scheduler runs a statement or a batch in one step, and may deliver the
- * answer in a later step. A statement can commit, fail and roll back, or commit and lose its answer. A test compares
- * this simulation with a real PostgreSQL.
+ * Simulates Postgres behind the interface `Pool`, with rows in memory. Implements the statements of the flusher, of
+ * recovery, of read-back and of control changes. The scheduler runs each statement or batch in one step, and may
+ * deliver its answer in a later step. A statement can commit, can fail and be rolled back, or can commit without an
+ * answer. `simulation.test.ts` compares this simulation with a real PostgreSQL.
  */
 import pg from 'pg';
 import { journalTables } from '../../src/journal/tables.js';
@@ -215,7 +215,7 @@ const reactionsTo = (tables: Tables, place: readonly unknown[]) =>
     }))
     .sort((a, b) => a.emoji - b.emoji || b.version - a.version);
 
-/** The queries that have no name in the program. Each has a pattern for its text. */
+/** The queries that the program sends without a statement name. They are recognised by their text. */
 const queries: ReadonlyArray<readonly [pattern: RegExp, run: Run]> = [
   [
     // Another form of this query limits the bytes of the result. The limit has no effect here, because every result is
@@ -300,10 +300,10 @@ export interface Ended {
 
 export type Fault = 'none' | 'refused' | 'unanswered';
 
-/** No transaction uses both control tables and tables of flushed data (law 5). */
+/** A transaction uses either control tables or tables of flushed data, and never both. */
 type Domain = 'control' | 'flushed';
 
-/** An open transaction. Its first statement determines its domain. */
+/** An open transaction. The first statement determines the domain: control tables or flushed data. */
 interface Open {
   readonly owner: Owner;
   /** Undoes the changes of the transaction. */

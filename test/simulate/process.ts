@@ -1,4 +1,7 @@
-/** One simulated process: the real store, flusher, delivery worker, sweep and recovery over simulated servers. */
+/**
+ * A simulated process. The store, flusher, delivery worker, sweep and recovery are real, but their servers are
+ * simulated.
+ */
 import type { Send } from '../../src/delivery/context.js';
 import type { Outcome } from '../../src/delivery/outcome.js';
 import type { WakeQueue } from '../../src/delivery/wake_queue.js';
@@ -43,14 +46,13 @@ export interface Request {
   arrived: boolean;
   /** The receiver answers no earlier than at this time. */
   answerAtMs: number;
-  /** Whether the sender was frozen during the request. It may then abort the request too late. */
+  /** Whether the sender was frozen during the request. A sender that was frozen may abort the request too late. */
   tainted: boolean;
   answer(status: number | 'lost'): void;
 }
 
 /**
- * Delivers wake-ups, hints, and requests to receivers. Each of them may arrive late. Wake-ups and hints may also be
- * lost.
+ * Delivers wake-ups, hints and webhook requests, each of which may arrive late. Wake-ups and hints may also be lost.
  */
 export class Network {
   requests: Request[] = [];
@@ -200,7 +202,7 @@ export class SimulatedProcess implements Owner {
     }).start();
   }
 
-  /** Ends the process. Redis may still run some of the commands that it sent. */
+  /** Ends the process. Redis may still run some commands that the process has sent. */
   async crash(): Promise<void> {
     const { scheduler, postgres, network } = this.#world;
     this.alive = false;

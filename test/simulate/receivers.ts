@@ -30,7 +30,7 @@ interface Seen {
 export interface Leases {
   /** Whether two workers may have a lease at the same time, because the clock of Redis jumped or Redis lost leases. */
   mayOverlap(): boolean;
-  /** Whether Redis lost the lease of a worker that may not know about it yet. */
+  /** Whether Redis lost the lease of a worker, and the worker may not know about this loss yet. */
   areLost(): boolean;
 }
 
@@ -58,7 +58,7 @@ export class Receivers {
   /** The updates of each chat in order of arrival. */
   readonly #chats = new Map<string, Seen[]>();
   readonly #chatOf = new WeakMap<Request, string>();
-  /** The requests that were in flight when Redis last ran a poll that returned updates, keyed by bot. */
+  /** The requests that were in flight when Redis last ran a poll with updates, keyed by bot. */
   readonly #inFlightAtPoll = new Map<number, readonly Request[]>();
   /** The ids of updates by bot and text. Each text is sent only once. */
   readonly #idOf = new Map<string, number>();
@@ -118,7 +118,10 @@ export class Receivers {
     if (!known && !this.#leases.areLost()) this.#checkOrder(request.bot, id, seen);
   }
 
-  /** Records that a change of the webhook has returned. If `url` is undefined, records that a change has begun. */
+  /**
+   * Records the current webhook URL after the call that changed it has returned. `url` is undefined when a call begins
+   * to change it, because the current URL is then unknown.
+   */
   expect(bot: number, url: string | null | undefined): void {
     if (url === undefined) this.#expected.delete(bot);
     else this.#expected.set(bot, { url, sinceMs: this.#scheduler.nowMs });
@@ -136,9 +139,9 @@ export class Receivers {
   }
 
   /**
-   * Records that a client got the answer of a poll and thereby accepted its updates. If the owner knows that the bot
-   * polls, no request may have begun in the meantime. Otherwise, a webhook may have been set while the answer was on
-   * its way.
+   * Records that a client got the answer of a poll and thereby accepted its updates. No request to a webhook may have
+   * been in flight for the same chats when Redis ran the poll. If the owner knows that the bot has no webhook, no such
+   * request may be in flight now either.
    */
   polled(bot: number, entries: readonly UpdateEntry[]): void {
     const isPolling = this.#expected.get(bot)?.url === null;
@@ -167,8 +170,8 @@ export class Receivers {
   }
 
   /**
-   * Checks an update when it first arrives. Not called while workers may still have updates that Redis lost in a
-   * failover.
+   * Checks the order of updates when an update first arrives. Not called while workers may still have updates that
+   * Redis lost in a failover.
    */
   #checkOrder(bot: number, id: number, seen: Seen): void {
     const before = this.#chats.get(seen.chat) ?? [];
@@ -187,8 +190,8 @@ export class Receivers {
   }
 
   /**
-   * Checks that a request goes to the current webhook URL. A worker stops sending half a lease after its last step, and
-   * each step reads the settings.
+   * Checks that a request goes to the current webhook URL. Requests with an older URL are allowed until one lease after
+   * the change. A worker reads the settings at each step, and stops sending half a lease after its last step.
    */
   #checkUrl({ bot, path, sentMs, from, tainted }: Request): void {
     const expected = this.#expected.get(bot);

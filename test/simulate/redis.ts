@@ -14,9 +14,10 @@ import type { Choice, Owner, ProcessTime, Scheduler } from './scheduler.js';
 const startSeconds = 1_800_000_000;
 
 /**
- * Replaces `redis` in a script. The time comes from the key `sim:now`, times to live are in the set `sim:ttl`, and
- * hints go to the list `sim:hints`. The key `sim:ticket_ms` contains the time to live of fill tickets. Only the keys of
- * fill tickets are set with GET.
+ * Replaces `redis` in a script, so that the script uses simulated time. The key `sim:now` contains the time, the set
+ * `sim:ttl` contains the times to live, and the list `sim:hints` collects hints. The key `sim:ticket_ms` contains the
+ * time to live of fill tickets. The shim recognises the key of a fill ticket by the option GET of SET, which no other
+ * key uses.
  */
 const shim = `
 local real=redis
@@ -76,8 +77,8 @@ export const simulatedScripts = (scripts: ReadonlyMap<string, Script>): Map<stri
   );
 
 /**
- * A real Redis that several simulated installations share. Each installation has two databases: one for its data, and
- * one for a copy of the data. The number of an installation is called its place.
+ * A real Redis that several simulated installations share. Each installation has a number, called its place, and two
+ * databases: one for its data, and one for a copy of the data.
  */
 export class SharedRedis {
   readonly #client: Redis;
@@ -92,7 +93,7 @@ export class SharedRedis {
     this.scripts = scripts;
   }
 
-  /** Loads the scripts. Once is enough, because FLUSHDB keeps them. */
+  /** Loads the scripts only once, because FLUSHDB does not remove them. */
   load(): Promise<unknown> {
     const sources = [...this.scripts.values()].flatMap(({ source, combined }) =>
       [source, combined?.source ?? []].flat(),
@@ -102,8 +103,8 @@ export class SharedRedis {
   }
 
   /**
-   * Sends commands to a database. The commands that all installations send in one turn of the event loop go out in one
-   * write. Separate writes would take as much time as the rest of a step.
+   * Sends commands to a database. All commands that are sent in one turn of the event loop share one write to the
+   * socket, because separate writes would double the time of a step.
    */
   send<T>(database: number, commands: (client: Redis) => T): T {
     const { stream } = this.#client;
@@ -121,7 +122,7 @@ export class SharedRedis {
   }
 }
 
-/** More channels and hints than any script uses. */
+/** An upper bound on the number of hints and channels that a script can use. */
 const hintsMax = 1_000_000;
 
 export type OnHint = (channel: string, hint: Buffer) => void;
@@ -168,7 +169,10 @@ export class SimulatedRedis {
     if (commands.length > 0) this.#received.push({ atMs, step, from, commands });
   }
 
-  /** Returns the step at which the oldest command that Redis may still run was sent, or Infinity if there is none. */
+  /**
+   * Finds the oldest command that Redis may still run. Returns the step in which the command was sent, or Infinity if
+   * there is none.
+   */
   oldestStep(): number {
     const steps = [...this.connections].map((each) => each.oldestStep());
     return Math.min(...steps, ...this.#received.map(({ step }) => step));
@@ -287,8 +291,8 @@ const closed = () => new Error('Connection is closed.');
  */
 export class SimulatedConnection implements RedisServers {
   /**
-   * True, so that the program waits for a journal with a timer. On a single server, it would open a separate connection
-   * and block it.
+   * True, so that the program polls each journal with a timer. For a single Redis server, the program would wait in a
+   * blocking command on a separate connection.
    */
   readonly clustered = true;
   readonly client: unknown;
@@ -352,7 +356,10 @@ export class SimulatedConnection implements RedisServers {
     return new Promise((resolve, reject) => this.#sent.push({ command, step, resolve, reject }));
   }
 
-  /** Returns the step at which the oldest command that Redis has not run was sent, or Infinity if there is none. */
+  /**
+   * Finds the oldest command that Redis has not run. Returns the step in which the command was sent, or Infinity if
+   * there is none.
+   */
   oldestStep(): number {
     return this.#sent.find(({ answer }) => answer === undefined)?.step ?? Number.POSITIVE_INFINITY;
   }
@@ -372,7 +379,8 @@ export class SimulatedConnection implements RedisServers {
   }
 
   /**
-   * Cuts the connection. Replies in transit are lost. Of the commands in transit, Redis receives the first few or none.
+   * Cuts the connection. Replies in transit are lost. Redis receives either none of the commands in transit, or only
+   * the first few.
    */
   cut(received: 'some' | 'none'): void {
     this.#runId = null;

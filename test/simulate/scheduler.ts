@@ -118,7 +118,7 @@ export class Scheduler {
   readonly #traceMax: number;
   readonly #impatience: number;
 
-  /** `impatience` is the share of steps that move the time although another choice is possible. */
+  /** `impatience` is the share of steps that move the simulated time although another event could happen first. */
   constructor(random: SeededRandom, impatience: number, traceMax: number) {
     this.random = random;
     this.#impatience = impatience;
@@ -154,7 +154,7 @@ export class Scheduler {
       .map(({ step, nowMs, what }) => `${step} ${(nowMs / 1_000).toFixed(3)}s ${what}`);
   }
 
-  /** Makes one choice. Waits until nothing runs any more. */
+  /** Makes one choice, and waits until the work that follows from this choice has settled. */
   async step(): Promise<void> {
     this.steps++;
     const choices: Choice[] = [];

@@ -20,12 +20,14 @@ import { SeededRandom } from './seeded_random.js';
 
 export interface Options {
   readonly seed: number;
-  /** The number of steps with clients and faults. After them, the run continues until the installation is idle. */
+  /**
+   * The number of steps with clients and faults. After these steps, the run continues until the installation is idle.
+   */
   readonly steps: number;
   readonly redis: SharedRedis;
-  /** The place of this run in the shared Redis. Simultaneous runs have different places. */
+  /** The number of this installation in the shared Redis. Runs at the same time have different numbers. */
   readonly place?: number;
-  /** The numbers of the faults to omit, for finding out which faults a failure needs. */
+  /** The numbers of the faults to omit. This shows which faults are needed to reproduce a failure. */
   readonly omitted?: ReadonlySet<number>;
   /** The focus of this run, a key of `focuses`. If absent, the seed decides. */
   readonly focus?: string | undefined;
@@ -56,7 +58,10 @@ const layout: ReadonlyArray<readonly Role[]> = [
 ];
 /** How many steps the installation may need to become idle. */
 const restSteps = 60_000;
-/** After how many steps a check whether the installation is idle is repeated. Two checks in a row must find it idle. */
+/**
+ * The number of steps between two checks of whether the installation is idle. The installation counts as idle after two
+ * positive checks in a row.
+ */
 const restCheckSteps = 50;
 const clientsMax = 10;
 /** The number of steps after which the owner of a bot gives up a call. */
@@ -139,7 +144,7 @@ class Simulation {
   async run(): Promise<Report> {
     const { redis, postgres } = this.#world;
     const scheduler = this.#scheduler;
-    // A ticket lives half as long as a flushed record stays in Redis, as in production.
+    // As in production, a ticket lives half as long as a flushed record stays in Redis.
     await redis.open(this.#conditions.hotTtlMs / 2);
     for (const roles of layout) this.#start(roles);
     postgres.slow = this.#conditions.slowPostgres;
@@ -178,7 +183,10 @@ class Simulation {
     this.#processes.push(made);
   }
 
-  /** The content of the entity that has each version. A partition must use a version for only one entity. */
+  /**
+   * Records the entity and the content that a version belongs to. Within a partition, a version must never belong to
+   * another entity or another content.
+   */
   #noteRow(kind: string, key: readonly number[], version: number, record: Buffer | null): void {
     const entity = `${kind}:${key.join(':')}`;
     const image = `${entity} ${record?.toString('latin1') ?? ''}`;
@@ -287,7 +295,7 @@ class Simulation {
     const fronts = this.#processes.filter(({ roles, frozen }) => roles.includes('front') && !frozen);
     if (fronts.length === 0) return;
     const known = [...this.#oracle.sent.values()].slice(-8);
-    // Often takes the message of the previous call again, so that calls about one message overlap.
+    // Often reuses the message of the previous call, so that calls about one message overlap.
     if (known.length > 0 && this.#random.chance(0.5)) this.#target = this.#random.pick(known);
     const target = this.#target ?? known[0];
     const drawn = this.#random.number();
