@@ -39,7 +39,7 @@ test('WEBHOOK_SIGNING_KEYS must contain 1 to 4 different keys of 32 bytes', () =
   const read = (text: string) => readConfig({ WEBHOOK_SIGNING_KEYS: text }).WEBHOOK_SIGNING_KEYS;
   expect(readConfig({}).WEBHOOK_SIGNING_KEYS).toBeUndefined();
   expect(read(keys.slice(0, 4).join(', '))).toEqual(keys.slice(0, 4));
-  // The last of 43 characters has two bits that are not part of the key.
+  // A key of 32 bytes has 43 base64url characters. The last two bits of the last character are not part of the key.
   const same = `${keys[0]?.slice(0, -1)}B`;
   const refused = [
     ...[keys.join(), `${keys[0]},${keys[0]}`, `${keys[0]},${same}`, `${keys[0]},`],
@@ -72,7 +72,7 @@ describe('RATE_PER_BOT', () => {
   test('RATE_PER_BOT=0 means no limit', () =>
     expect(readConfig({ RATE_PER_BOT: '0' }).RATE_PER_BOT).toEqual({ calls: 0, seconds: 1 }));
 
-  test('bots, people, chats and readers have rate limits by default', () => {
+  test('there are default rate limits per bot, person, chat and reader', () => {
     const { RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT, RATE_PER_READER, ...others } = readConfig({});
     const { RATE_PER_OWNER, RATE_PER_ADDRESS } = others;
     expect([RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT, RATE_PER_READER]).toEqual([
@@ -85,7 +85,7 @@ describe('RATE_PER_BOT', () => {
   });
 });
 
-describe('settings of the identity provider are checked', () => {
+describe('invalid settings of the identity provider are refused', () => {
   const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
   const url = 'https://id.example/keys';
 

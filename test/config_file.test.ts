@@ -48,7 +48,7 @@ test('the environment overrides a settings file', () => {
   expect([config.PORT, config.HOST, config.TOKEN_PEPPER]).toEqual([9001, '127.0.0.1', ['p'.repeat(40)]]);
 });
 
-test('a settings file is refused if it cannot be used, and the error shows no secret', () => {
+test('an unusable settings file is refused, and the error shows no secret', () => {
   expect(() => readConfig({ TOKEN_KEYS_FILE: join(dir, 'none') })).toThrow(
     `TOKEN_KEYS_FILE names a file that cannot be read (ENOENT): ${join(dir, 'none')}`,
   );

@@ -7,7 +7,7 @@ beforeEach(() => {
   time = new VirtualTime();
 });
 
-/** Returns the offset of the clock to `base`, in ms. */
+/** Returns by how many ms the clock differs from `base` plus the elapsed time. */
 const offset = () => time.now() - time.monotonic() - base;
 /** Makes the answer of a Redis server whose clock shows `ms` milliseconds. */
 const answer = (ms: number) => [String(Math.floor(ms / 1_000)), String((ms % 1_000) * 1_000)] as const;
@@ -42,7 +42,7 @@ test.each([
   expect(offset()).toBe(0);
 });
 
-test('a late Redis answer moves the clock no further than necessary', () => {
+test('an answer of Redis with a long round trip moves the clock by the smallest amount that fits the answer', () => {
   ask(1_000, 1_001, 1_002);
   // Another server, whose clock is an hour ahead, answered between 10 s and 13 s.
   ask(10_000, 11_500, 13_000, 3_600_000);

@@ -1,6 +1,6 @@
 /**
- * Starts everything in infra/deploy/compose.yaml as written: the scripts that create the secrets and the certificate, a
- * Redis Cluster, Postgres, the roles, and HAProxy with TLS. Runs with `npm run test:image`.
+ * Starts everything in the unchanged infra/deploy/compose.yaml: the scripts that create the secrets and the
+ * certificate, a Redis Cluster, Postgres, the roles, and HAProxy with TLS. Runs with `npm run test:image`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -69,7 +69,7 @@ beforeAll(async () => {
   composition = compose(file, variables);
   await composition.up();
   openCalls();
-  // The start took 160 s at a load average of 20 on two cores.
+  // The time limit is high, because a start took 160 s on two cores at a load average of 20.
 }, 400_000);
 afterAll(async () => {
   await Promise.all([world?.stop(), composition?.remove()]);
@@ -131,8 +131,8 @@ test(
     world = await createWorld(calls);
     world.poll(() => 0);
     const ended = new AbortController();
-    // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the
-    // history.
+    // Each sender pauses 400 ms between two calls. Without the pauses, the calls of the test would exceed the default
+    // limit of 30 calls per second, which also applies to the calls that read the history.
     const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
     let acknowledged = 0;
     const onAcknowledged = (total: number) => {

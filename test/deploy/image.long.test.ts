@@ -1,6 +1,6 @@
 /**
- * Tests the image. It is built as written, and run in the same way as by a container engine. Runs with `npm run
- * test:image`.
+ * Tests the container image. Builds the image from the unchanged Dockerfile, and runs it as a container engine would.
+ * Runs with `npm run test:image`.
  */
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -33,7 +33,7 @@ beforeAll(async () => {
   [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
-  // The image itself sets FILES_DIR and PATH.
+  // Leaves out FILES_DIR and PATH, because the image sets these variables.
   const { FILES_DIR, PATH, ...settings } = environment(redis, database.url, adminToken);
   rmSync(FILES_DIR as string, { recursive: true });
   env = { ...settings, PORT: String(port), PARTITIONS: '4' };
@@ -52,7 +52,7 @@ async function run(...command: string[]) {
 }
 const petrel = (...args: string[]) => run(...image.config.Entrypoint, ...args);
 
-test('the image adds less than 250 MB to its base', () => {
+test('the image is less than 250 MB larger than its base image', () => {
   console.log(`The image adds ${Math.round(image.addedBytes / 1e6)} MB to its base`);
   expect(image.addedBytes).toBeLessThan(added_bytes_max);
   const files = readdirSync(join(image.files, 'petrel'), { recursive: true }) as string[];
@@ -122,8 +122,8 @@ test('the image serves a bot and shuts down cleanly on SIGTERM', async () => {
         ({ text }: { text: string }) => text,
       );
     await expect.poll(messages, { timeout: 30_000 }).toContain('you said hello');
-    // Uploads a picture, because processing it needs a library that is compiled for each platform. The volume stores
-    // the file.
+    // Uploads a picture. This shows that the image contains the picture library for its platform, and that the volume
+    // can store files.
     const avatar = await request(`${url}/api/me/bots/${made.id}/avatar`, {
       method: 'PUT',
       headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/png' },

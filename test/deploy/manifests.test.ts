@@ -25,7 +25,7 @@ const help = execFileSync(process.execPath, [join(root, 'dist', 'main.js'), '--h
 const commands = [...help.slice(help.indexOf('Commands:')).matchAll(/^ {2}([\w-]+)/gm)].map(
   ([, name]) => name,
 );
-/** Variables that Node and the HTTP engine read besides our settings. */
+/** The variables that a deployment may set: the settings of Petrel, and two variables of Node. */
 const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS']);
 const unknown = (names: readonly string[]) => names.filter((name) => !known.has(name));
 
@@ -139,7 +139,8 @@ test('the memory limit of a front covers request bodies, the heap and the progra
   const bodies = Math.min(bodies_bytes_max, memory / 4);
   // The limit leaves room for several uploads at a time.
   expect(bodies).toBeGreaterThan(8 * upload_bytes_max);
-  // The heap may take half of the container's memory. The program and its young generation take about 350 MiB.
+  // The heap may take half of the container's memory. The program and the young generation of the heap take about 350
+  // MiB in addition.
   expect(memory - bodies - memory / 2).toBeGreaterThan(350 * 2 ** 20);
 });
 
@@ -164,7 +165,7 @@ test('the manifests use existing settings, and autoscaling uses exported metrics
 
 test('every file and name in the Compose file exists', () => {
   const compose = parse(read(folder, 'compose.yaml'), { merge: true });
-  // The schema declares its draft and its definitions in an older form.
+  // Removes the keywords `$schema` and `id`. The schema uses them in an outdated form, which the validator refuses.
   const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
     (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
   );
@@ -200,7 +201,7 @@ test('the Dockerfile names a non-root user and a base with a glibc that the HTTP
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the string contains a variable of the Dockerfile
   expect(new Set(bases)).toEqual(new Set(['${BASE}']));
-  // Debian 13 has glibc 2.41. The binary of the engine needs glibc 2.38.
+  // The binary of the HTTP engine needs glibc 2.38. The base image is Debian 13 (trixie), which has glibc 2.41.
   expect(text).toMatch(/^ARG BASE=node:24-trixie-slim$/m);
   expect(
     existsSync(join(root, 'node_modules', 'uws-current', 'uws_linux_x64_137.node')),
@@ -243,7 +244,10 @@ test.skipIf(!existsSync('/usr/bin/systemd-analyze') || !existsSync('/usr/bin/nod
   },
 );
 
-/** Returns the errors of `systemd-analyze verify` for a unit, except for programs that are not installed here. */
+/**
+ * Returns the errors that `systemd-analyze verify` reports for a unit. Ignores errors about programs that are not
+ * installed on this machine.
+ */
 function unitProblems(name: string): string[] {
   const path = join(folder, name.replace('@.', '@8081.'));
   const dir = mkdtempSync(join(tmpdir(), 'petrel-units-'));

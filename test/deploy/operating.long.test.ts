@@ -1,7 +1,7 @@
 /**
- * Runs the command blocks of infra/docs/operating.md on seven machines (network namespaces, each with its own
- * file system). Only the addresses are replaced. There are two other differences: the packages are not installed as the
- * document says, and `systemctl.sh` stands in for systemd. The upgrade installs the same version in another folder.
+ * Runs the command blocks of infra/docs/operating.md on seven machines, which are network namespaces with separate file
+ * systems. Four things differ from the document: the addresses are replaced, the packages are not installed as the
+ * document says, `systemctl.sh` stands in for systemd, and the upgrade installs the same version in another folder.
  * Runs with `npm run test:image`.
  */
 import { randomInt } from 'node:crypto';
@@ -189,8 +189,8 @@ test('under load, the procedures in operating.md cause no failed call and no los
   world = await createWorld(calls);
   world.poll(() => 0);
   const ended = new AbortController();
-  // The default limit of 30 calls per second for a person also applies to the calls by which the test reads the
-  // history.
+  // Each sender pauses one second between two calls. Without the pauses, the calls of the test would exceed the default
+  // limit of 30 calls per second, which also applies to the calls that read the history.
   let acknowledged = 0;
   const loading = world.load({
     ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },

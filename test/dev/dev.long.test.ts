@@ -13,7 +13,7 @@ import type { DevInfo } from '../../src/dev/announce.js';
 import { commandOf, freePort } from '../../src/dev/processes.js';
 import { freshRedis, temporaryFolder } from '../support/servers.js';
 
-// On a busy machine, a start can take a minute.
+// The time limit is high, because a start can take a minute on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 const script = fileURLToPath(new URL('./run_dev.mjs', import.meta.url));
@@ -148,7 +148,7 @@ test('killed processes are restarted, and dev.json shows their new pids', async 
   );
   const after = info();
   expect({ ...after, pids: 0 }).toEqual({ ...before, pids: 0 });
-  // The output may arrive later than the new content of dev.json.
+  // Waits for the output, because it may arrive later than the new content of dev.json.
   for (const name of ['front', 'deliver', 'flush', 'redis', 'postgres']) {
     await expect
       .poll(() => started.out.text)
@@ -174,8 +174,8 @@ test('no secret is in a command line or in a file that other users can read', as
   for (const secret of secrets) for (const command of commands) expect(command).not.toContain(secret);
   for (const entry of readdirSync(home, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath, entry.name);
-    // Skips the file of `fake_main.mjs`. Also skips the files of PostgreSQL, because other users cannot enter their
-    // folder.
+    // Skips the file that only `fake_main.mjs` writes. Also skips the files of PostgreSQL, because other users cannot
+    // enter the PostgreSQL folder.
     if (!entry.isFile() || entry.name === 'fake.state' || path.includes('/postgres/')) continue;
     if ((statSync(path).mode & 0o077) === 0 || path.includes('/redis/')) continue;
     const text = readFileSync(path, 'latin1');
@@ -201,7 +201,7 @@ test('no role keeps running after the supervisor is killed', async () => {
   expect(after.bot).toEqual(before.bot);
 });
 
-test('a second start in the same folder is refused and does not affect the first', async () => {
+test('a second start of dev in the same folder is refused and does not affect the running installation', async () => {
   const first = dev();
   const before = await ready(first);
   const text = await refused({ PORT: String(await freePort()) });

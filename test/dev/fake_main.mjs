@@ -1,7 +1,7 @@
 /**
  * Replaces the roles of the program in tests of the supervisor. Like a real role, this program reports when it is
- * ready, and ends on SIGTERM or when its parent ends. The program's answers to the calls that create the demo data are
- * in a file.
+ * ready, and ends on SIGTERM or when its parent ends. As a front, it also answers the calls that create the demo data,
+ * and keeps the created users and bots in a file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,8 @@ import { readConfig } from '../../dist/config/config.js';
 
 const role = process.argv[2];
 const env = process.env;
-// Every role reads its settings first. Leaves out BASE_URL, because the test runner sets this variable for itself.
+// Reads the settings first, as every role does. Leaves out BASE_URL, because the test runner sets a variable of this
+// name for its own use.
 const config = readConfig({ ...env, BASE_URL: undefined });
 
 if (role === 'migrate') {

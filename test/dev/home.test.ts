@@ -50,7 +50,7 @@ test('only one process at a time can hold the lock', () => {
 test('a lock is taken over if the process that held it has ended, or if another process now has its pid', async () => {
   openHome(home);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
-  // For a moment after its start, a process has no command line, and counts as ended.
+  // Waits until the child has a command line. A process without a command line counts as ended.
   await expect.poll(() => startOf(child.pid ?? 0)).toBeDefined();
   const line = `${child.pid} ${startOf(child.pid ?? 0)}\n`;
   writeFileSync(join(home, 'lock'), line);

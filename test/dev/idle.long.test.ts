@@ -14,8 +14,8 @@ import { temporaryFolder } from '../support/servers.js';
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
 
 /**
- * The limit in percent of one core. On an idle machine, each role uses well under half a percent. On a busy machine, a
- * role uses several times as much.
+ * The maximum CPU time of an idle role, in percent of one core. On an idle machine, each role uses well under half a
+ * percent. On a busy machine, a role uses several times as much.
  */
 const share_max = 3;
 /**

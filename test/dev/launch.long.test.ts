@@ -127,7 +127,7 @@ test('a failed build reports where it failed and keeps the previous build', asyn
 test('the launcher installs packages without running their scripts', async () => {
   rmSync(join(root, 'node_modules'));
   writeFileSync(join(root, 'package-lock.json'), '{}');
-  // Replaces npm: records the arguments, and installs with symbolic links.
+  // Stands in for npm. Records the arguments, and creates symbolic links instead of installing packages.
   const npm = join(root, 'npm-cli.js');
   writeFileSync(
     npm,

@@ -31,7 +31,7 @@ test('a port that another process has reserved is skipped', async () => {
   };
   let next = 0;
   let socket: Socket | undefined;
-  // Another test may have reserved a port itself.
+  // Tries other ports, because another test may already have reserved this port.
   while (socket === undefined) {
     next = (await freePort()) + 1;
     socket = await reserve(next).catch(() => undefined);

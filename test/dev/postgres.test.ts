@@ -136,7 +136,8 @@ longTest(
     const pidFile = join(dir, 'data', 'postmaster.pid');
     const lines = readFileSync(pidFile, 'utf8').split('\n');
     await first.stop();
-    // The process has the same user as the server. A pid of another user is recognised by PostgreSQL itself.
+    // Writes the pid of another process of the same user into the pid file, because PostgreSQL itself detects the pid
+    // of a process of another user.
     const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
     try {
       for (const pid of ['4194000', String(stranger.pid)]) {

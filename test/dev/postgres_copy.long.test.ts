@@ -24,7 +24,7 @@ import { temporaryFolder } from '../support/servers.js';
 
 const user = postgresUser();
 
-/** A copy of the programs on the file system of the temporary folders. */
+/** A folder with a copy of the PostgreSQL programs, on the same file system as the folders of the tests. */
 let source: string;
 let top: string;
 let place: string;
@@ -34,7 +34,7 @@ let lines: string[];
 const find = (...places: string[]) =>
   readableBinaries(hidden, user as NonNullable<typeof user>, { log: (line) => lines.push(line), places });
 
-/** Only root can run PostgreSQL as another user. */
+/** These tests run only as root, because only root can run PostgreSQL as another user. */
 describe.runIf(user)('the PostgreSQL programs are copied for another user', () => {
   beforeAll(() => {
     source = temporaryFolder();

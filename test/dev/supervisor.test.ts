@@ -76,7 +76,7 @@ test('the pause between failed starts begins at 0.1 s and doubles each time', as
   }
 });
 
-test('stopping the supervisor ends its process and prevents further starts', async () => {
+test('stopping a supervised role ends its process and prevents a restart', async () => {
   const start = role();
   const running = keep(await start(), start);
   const pid = running.pid ?? 0;

@@ -1,4 +1,4 @@
-/** Tests that everything that code and documents cite exists: sections, laws, goals, files. */
+/** Tests that all citations in code and documents are valid: the cited sections, laws, goals and files must exist. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,10 @@ const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { e
   .split('\n')
   .filter((path) => /\.(ts|tsx|mjs|lua|md|sql|yml|yaml|conf|cfg)$/.test(path) && existsSync(path));
 
-/** The section numbers of a document, and the numbers of the rules below the sections: `4.3`, `4.3.5`, `5.8`. */
+/**
+ * Returns the section numbers of a document and the numbers of the rules in each section, for example `4.3`, `4.3.5`
+ * and `5.8`.
+ */
 function sections(path: string): Set<string> {
   const found = new Set<string>();
   let section = '';
@@ -32,7 +35,9 @@ const goals = new Set(
   [...read('infra/docs/benchmarks.md').matchAll(/^\| ([PR]\d+) \|/gm)].map(([, name]) => name),
 );
 
-/** Returns each citation as the document's name and a number. For example, `§4, §7` after a name cites two sections. */
+/**
+ * Returns each citation in a text as a pair of document and section. For example, `interface §4, §7` yields two pairs.
+ */
 function citations(text: string): [document: string, section: string][] {
   const cited: [string, string][] = [];
   for (const [, name = '', list = ''] of text.matchAll(
@@ -48,7 +53,7 @@ test('every cited section and numbered law exists', () => {
   const cited = files.flatMap((path) =>
     citations(read(path)).map(([name, section]) => ({ path, name, section })),
   );
-  // In the rows of the interface tests, the interface is cited without its name.
+  // Test rows of the interface cite its sections without its name, for example `§4.3`.
   for (const path of files.filter((file) => file.startsWith('test/interface/')))
     for (const [, section = ''] of read(path).matchAll(/(?<!behaviour )§ ?(\d+(?:\.\d+)*)/g))
       cited.push({ path, name: 'interface', section });

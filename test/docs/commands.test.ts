@@ -30,7 +30,7 @@ onSharedService(async (running) => {
   bot = await service.newBot(alice, 'documented');
 });
 
-test('the documents contain more than three commands that this file runs', () => {
+test('more than three commands are found in the documents', () => {
   expect(commands.length).toBeGreaterThan(3);
 });
 

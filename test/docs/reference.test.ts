@@ -1,4 +1,4 @@
-/** Tests the documentation site as a browser gets it: everything is loaded from this host. */
+/** Tests the documentation site as a browser loads it. The browser must load everything from the Petrel server. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';

@@ -41,7 +41,8 @@ test('pictures, sound and video are measured from their content', async () => {
 });
 
 test('one thread measures files one after the other', async () => {
-  // Has no time limit, because a busy machine may take long.
+  // Uses a virtual clock that does not advance. The measurer therefore never reaches its time limit, even on a busy
+  // machine.
   const measurer = new Measurer(thread, new VirtualTime());
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);

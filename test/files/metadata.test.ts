@@ -78,8 +78,8 @@ test.each([0x00, 0xff])(
 );
 
 /**
- * The bytes of a JPEG that describe the entry with the orientation: the byte order, the type and the count. The
- * positions of these bytes are counted from `Exif`.
+ * Changes single bytes of the EXIF block: the byte order, and the type and count of the orientation entry. Each number
+ * is the offset of a byte from the text `Exif`.
  */
 test.each([6, 8, 9, 16, 18, 19, 20, 21, 22])(
   'a JPEG with any byte %i in its EXIF block has the same orientation without its metadata',

@@ -37,7 +37,7 @@ type Damage =
   | { readonly do: 'remove' | 'repeat'; readonly at: number; readonly length: number };
 
 const at = fc.double({ min: 0, max: 1, noNaN: true });
-/** Lengths, markers and bytes that parsers treat in a special way. */
+/** Bytes for damaging a file: random bytes, or lengths, markers and other values with a special meaning for parsers. */
 const bytes = fc.oneof(
   fc
     .constantFrom('00', 'ff', 'ffffffff', '7fffffff', '00000000', 'ffd9', 'ffd8', 'ffda', 'ff00', 'ffffd9')
@@ -93,7 +93,8 @@ test.each(Object.entries(formats))('a damaged %s looks the same without its meta
       const given = damaged(file, damages);
       const left = withoutMetadata(given);
       if (left === undefined) return;
-      // If the compressed data contain the beginning of a long block, the result may lack the end of the file.
+      // Decodes the result without failing on errors. If damaged compressed data look like the start of a long block,
+      // the end of the result may be missing.
       const before = await shown(given, 'error');
       if (before !== null) expect(await shown(left, 'none')).toEqual(before);
     }),

@@ -11,7 +11,8 @@ import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
 import { VirtualTime } from '../support/virtual_time.js';
 
-// Encodes the samples first, because the picture maker disables decoders that it does not need.
+// `beforeAll` encodes all samples, because processing the first picture disables all decoders that Petrel does not
+// need.
 const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
@@ -214,7 +215,8 @@ test('pictures are processed one at a time, and owners take turns', async () => 
     if (outcome === tiny) order.push(owner);
     return outcome;
   };
-  // The first picture does not wait.
+  // Starts two pictures more than the limit of waiting pictures. The first picture is processed immediately, and the
+  // last picture is refused.
   const all = Array.from({ length: limits.pictures_waiting_own_max + 2 }, () => make(1));
   const other = make(2);
   const outcomes = await Promise.all(all);

@@ -50,9 +50,9 @@ const handlers = /^(actions|content|wire|rules|view|store|files|errors)$/;
 /** The files of `server` that define a handler and its parameters. Handlers may import no other file of `server`. */
 const serverForHandlers =
   /^server\/(method|endpoint|pages|params|request|body_bounds|searches|pings|limits)\.ts$/;
-/** The generated lists of all handlers. Processes hand them to the server. */
+/** The generated lists of all methods and endpoints. Code in `processes` passes these lists to the server. */
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
-/** The file with the limits of a folder's subject. */
+/** A file that defines the limits of its folder's subject. */
 const ownLimits = /^\w+\/limits\.ts$/;
 const common = /^(shared|time|random|rules\/limits)\.ts$/;
 /** The files that may import the limits of all subjects. A script may name a limit of any subject. */
@@ -63,9 +63,9 @@ const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;
  */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
-  // A command that an operator types may run any part of the program.
+  // The code of operator commands may import everything except `main.ts`.
   commands: (to) => folderOf(to) !== 'main',
-  // These two folders are clients for any installation, even a remote one.
+  // The folders `conformance` and `loadtest` contain clients for any installation, even a remote one.
   conformance: (to) =>
     lists.test(to) ||
     /^(server\/method|errors|config\/version|rules\/(connection_causes|token))\.ts$/.test(to),
@@ -75,9 +75,10 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   testmode: (to) =>
     /^(server|store|wire|rules|errors|obs|config|dev|delivery)$/.test(folderOf(to)) ||
     lists.test(to) ||
-    // Moving the test clock also moves the clock of a private Redis and Postgres.
+    // `testmode` may import modules of Redis and Postgres, because moving the test clock also moves the clocks of a
+    // private Redis and Postgres.
     /^(postgres\/(migrate|session|pool)|redis\/(connection|scripts\/(contract|scripts)))\.ts$/.test(to),
-  // This package is for tests of bots. It imports nothing from the server.
+  // `testing` is a package for tests of bots, and imports nothing from the server.
   testing: () => false,
   operations: (to) => !/^(main|commands|dev|endpoints|methods)$/.test(folderOf(to)),
   web: (to) => /^(server|rules|errors)$/.test(folderOf(to)),
@@ -88,12 +89,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  // The code of a kind of content may import only one part of the store: the stored form of content.
+  // The content folder may import only types, and only from the two files that define how content is stored.
   content: (to, typeOnly) => typeOnly && /^store\/core\/(codec|poll_record)\.ts$/.test(to),
   wire: (to) => /^(content|rules|errors)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^errors$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors)$/.test(folderOf(to)),
-  // One codec encodes the records, and the settings choose the storage.
+  // `files` imports the codec, which encodes all records, and `config`, whose settings choose the storage.
   files: (to) => /^(errors|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
   redis: (to) =>
     /^errors$/.test(folderOf(to)) || /^(obs\/distribution|rules\/(versions|connection_causes))\.ts$/.test(to),
@@ -103,34 +104,34 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   journal: (to) =>
     /^(redis|postgres|errors)$/.test(folderOf(to)) ||
     /^store\/(core\/(keys|codec|groups|poll_record|flush_hints|queue_ids)|limits)\.ts$/.test(to),
-  // `endpoints` defines the interface that this folder implements.
+  // `leaks` implements an interface that `endpoints` defines, so it may import the types of `server/endpoint.ts`.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  // `endpoints` uses this folder only through an interface that `endpoints` itself defines.
+  // `endpoints` uses `push` only through an interface that `endpoints` itself defines.
   push: (to, typeOnly) =>
     /^(content|store|delivery|errors)$/.test(folderOf(to)) ||
     to === 'rules/shown_text.ts' ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // The endpoints use this folder only through an interface that the endpoints themselves define.
+  // `endpoints` uses `previews` only through an interface that `endpoints` itself defines.
   previews: (to, typeOnly) =>
     /^(delivery|store|errors)$/.test(folderOf(to)) ||
     /^(rules\/(page_url|shown_text|token)|server\/(timed_)?turns)\.ts$/.test(to) ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // The interface through which owners send pings is defined by the endpoints.
+  // `delivery` implements the interface for webhook pings, which `endpoints` defines.
   delivery: (to, typeOnly) =>
     /^(store|view|obs|errors|tls_identity)$/.test(folderOf(to)) ||
     /^rules\/(ports|retry_policy)\.ts$/.test(to) ||
     (typeOnly && to === 'server/endpoint.ts'),
-  // `server` defines the interfaces for looking up the caller of a token and for signing in.
+  // `identity` implements two interfaces that `server` defines: looking up the caller of a token, and signing in.
   identity: (to, typeOnly) =>
     /^(rules|errors)$/.test(folderOf(to)) ||
     (typeOnly && (folderOf(to) === 'store' || /^server\/(callers|endpoint)\.ts$/.test(to))),
-  // The management bot calls the same functions as endpoints, after the same checks of parameters.
+  // `manage` calls the same functions as the endpoints, after the same checks of parameters.
   manage: (to) =>
     /^(rules|store|errors)$/.test(folderOf(to)) ||
     /^(wire\/fields|actions\/identity_texts|server\/method)\.ts$/.test(to),
   // A view converts a stored record into its wire form. It may import only the types of records.
   view: (to, typeOnly) => /^(content|rules)$/.test(folderOf(to)) || (typeOnly && folderOf(to) === 'store'),
-  // Logs mask everything that looks like a token.
+  // `obs` imports the token rules, because logs mask everything that looks like a token.
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>
     /^(config|errors|postgres|redis)$/.test(folderOf(to)) ||
@@ -313,7 +314,7 @@ test('the files in src/rules do no I/O', () => {
 
 test('only config reads environment variables, and only programs that start servers pass them on', () => {
   const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
-  // `http/engine.ts` sets this variable, because the HTTP engine takes the setting only from the environment.
+  // `http/engine.ts` sets an environment variable, because the HTTP engine reads the maximum head size only from there.
   const allowed = /^(config\/config\.ts$|http\/engine\.ts$|dev\/|testing\/)/;
   expect(readers.filter((file) => !allowed.test(file))).toEqual([]);
 });

@@ -19,13 +19,13 @@ const code = ['src', 'test', 'lua', 'bench', 'infra']
   .flatMap(below)
   .filter((file) => /\.(ts|mjs|lua|sql)$/.test(file) && !/\.gen\.ts$|node_modules/.test(file));
 
-test('only test files of the short tier leave out tests, because the long tier runs these files in full', () => {
+test('only test files of the short tier may skip tests, because the long tier runs these files completely', () => {
   const users = code.filter((file) => /^test\//.test(file) && /\/support\/tiers\.js'/.test(read(file)));
   expect(users.length).toBeGreaterThan(10);
   expect(users.filter((file) => !/\.test\.ts$/.test(file) || /\.long\.test\.ts$/.test(file))).toEqual([]);
 });
 
-test('every file of src describes its job in the first sentence of the file or at the only export', () => {
+test('every file of src describes its job in its first sentence or in the comment of its only export', () => {
   expect(code.length).toBeGreaterThan(150);
   const defines = /^\/\*\*.*\*\/\nexport const|^ {2}summary:/m;
   const silent = code
@@ -36,7 +36,7 @@ test('every file of src describes its job in the first sentence of the file or a
 });
 
 test('no test is skipped, and no work is marked as unfinished', () => {
-  // The words are joined from parts, so that the test does not find them in this file.
+  // Joins each searched word from two parts, so that the test does not find the words in its own file.
   const unfinished = new RegExp(`\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')})\\b`);
   const skipped = new RegExp(`\\b(test|it|describe)\\.(${['skip', 'only', 'todo'].join('|')})\\(`);
   expect(code.filter((file) => unfinished.test(read(file)))).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Tests that the planted defects of the simulator still fit the code. In the long tier, the simulator itself runs with
- * these defects.
+ * Tests that each planted defect of the simulator can still be applied to the code. In the long tier, the simulator
+ * runs with each defect and must detect it.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

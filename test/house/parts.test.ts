@@ -46,7 +46,7 @@ test('a part of the long tier is skipped if it may exceed the time limit', async
   ]);
 });
 
-test('a failed part does not end the long tier', async () => {
+test('the long tier continues after one of its parts has failed', async () => {
   expect(await run([part('a', 4, 4, 3), part('b', 4)], Number.POSITIVE_INFINITY)).toBe(3);
   expect(lines).toEqual([
     '  FAILED  a: 4.0 min',

@@ -27,7 +27,7 @@ const calls = [
   /\bMath\.random\b/,
   /\brandom(Bytes|UUID|Int|Fill|FillSync)\b/,
   /\bgetRandomValues\b/,
-  // A component may use the system's objects only as the defaults of its options.
+  // A component may name `systemTime` and `systemRandom` only as the defaults of its options.
   /(?<!= |\?\? |: )\bsystem(Time|Random)\b|\bsystem(Time|Random)\./,
 ];
 

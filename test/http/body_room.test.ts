@@ -56,7 +56,7 @@ test('uploads that never finish are refused before they fill the memory', async 
   await answered(open[0] as RawClient);
   expect(open[0]?.statuses).toEqual([200]);
   open[1]?.destroy();
-  // The server notices the broken connection a little later.
+  // The server frees the memory of a broken connection only after it has noticed the break.
   const upload8 = async () => (await answered(await begin(8 * mebibyte, 8 * mebibyte, upload))).statuses;
   await expect.poll(upload8).toEqual([200]);
   expect(fixture.faults).toEqual([]);
@@ -72,7 +72,7 @@ describe('each caller can use only a limited share of the memory for request bod
   const slowly = new Promise<boolean>((_, reject) => {
     refuseSlowly = () => reject(new ApiError('unauthorized'));
   });
-  // The upload may be rejected before the first call arrives.
+  // Prevents an unhandled rejection. The promise `slowly` may be rejected before a call awaits it.
   slowly.catch(() => undefined);
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {

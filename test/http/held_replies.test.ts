@@ -86,7 +86,7 @@ describe('over connections', () => {
     await fixture.server.close();
   });
 
-  /** Sends a request but reads nothing of the reply. Only the kernel buffers a part of the reply. */
+  /** Sends a request, but does not read the reply. The kernel still buffers a part of the reply. */
   async function slow(caller: number, headers: readonly string[], sent = ''): Promise<RawClient> {
     const client = new RawClient(fixture.port);
     client.socket.pause();
@@ -116,7 +116,7 @@ describe('over connections', () => {
     expect(fixture.faults).toEqual([]);
   });
 
-  test('if a caller leaves too many replies to chunked bodies unread, the server closes the newest connection of the caller', async () => {
+  test('if the requests had chunked bodies, the server closes the newest slow connection of a caller', async () => {
     const clients: RawClient[] = [];
     for (let i = 0; i < fitting + 1; i++) {
       clients.push(await slow(3, ['Transfer-Encoding: chunked'], '0\r\n\r\n'));

@@ -55,7 +55,7 @@ const ambiguous: [string, string][] = [
   ['both lengths in the other order', headOf('POST /x', 'Content-Length: 3', 'Transfer-Encoding: chunked')],
 ];
 
-/** The current engine answers these requests with its own HTML page. */
+/** Matches the names of the ambiguous requests that the current engine answers itself, with an HTML page. */
 const answeredByCurrent = /^two (equal )?Host$|^both lengths/;
 
 describe('a request with an ambiguous head is refused', () => {
@@ -65,7 +65,8 @@ describe('a request with an ambiguous head is refused', () => {
       await client.send(head);
       await client.untilClosed();
       expect(fixture.seen).toEqual([]);
-      // If a request states its length in both ways, an engine may close the connection before it has sent the answer.
+      // If a request has both Content-Length and Transfer-Encoding, an engine may close the connection before it
+      // answers.
       if (name.startsWith('both lengths') && client.text === '') return;
       expect(client.statuses).toEqual([400]);
       expect(client.text.toLowerCase()).toContain('connection: close');
@@ -158,13 +159,13 @@ describe('a request may have a chunked body', () => {
     expect(client.text).toContain('{"path":"/chunked","bytes":5}');
   });
 
-  test('a request that follows a chunked body is not run, whether both requests arrive in one read or in two', async () => {
+  test('a request that follows a chunked body is not handled, whether both requests arrive in one read or in two', async () => {
     await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['POST /chunked']);
   });
 
-  test('after a chunk that is longer than its declared size, no request is run', async () => {
+  test('if a chunk is longer than its declared size, the bytes after it are not handled as a request', async () => {
     await client.send(`${head}3\r\nabcXX0\r\n\r\n${smuggled}`);
     await client.untilClosed();
     expect(fixture.seen.filter((path) => path !== 'POST /chunked')).toEqual([]);
@@ -288,7 +289,7 @@ describe('pipelined requests', () => {
     },
   );
 
-  test('requests that follow a request with `Connection: close` are not run', async () => {
+  test('requests that follow a request with `Connection: close` are not handled', async () => {
     await client.send(headOf('GET /last', 'Connection: keep-alive, Close') + smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['GET /last']);

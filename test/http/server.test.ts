@@ -129,7 +129,10 @@ test('close() ends immediately if no request is open', async () => {
   expect(Date.now() - begun).toBeLessThan(limits.shutdown_ms_max / 2);
 });
 
-/** Resolves the given aliases with the test's functions, and everything else as usual. */
+/**
+ * Returns a `require` that calls a function of the test for each package name in `aliases`. All other modules are
+ * loaded as usual.
+ */
 function requireWith(aliases: Record<string, () => unknown>): NodeJS.Require {
   const real = createRequire(import.meta.url);
   const require = (id: string) => (aliases[id] ? aliases[id]() : real(id));
@@ -211,7 +214,10 @@ test('if no HTTP engine can be loaded, the error names every package that failed
   );
 });
 
-/** Makes a native package under the alias of the current engine, with the same `exports` as the published package. */
+/**
+ * Creates a fake package with the name `uws-current`, which loads the real native engine. Returns a `require` that
+ * finds this package.
+ */
 function currentEngineIn(folder: string, packageJson: string): NodeJS.Require {
   const home = join(folder, 'node_modules', 'uws-current');
   mkdirSync(home, { recursive: true });

@@ -82,7 +82,7 @@ test('an event stream sends its head immediately, and each event when it is writ
   expect(stream!.write('data: after\n\n')).toBe(false);
   await client.until(() => client.text.endsWith('0\r\n\r\n'));
   expect(events(client).at(-1)).toBe('last');
-  // A header between the chunks would break the stream for a load balancer.
+  // Checks that no HTTP header is between the chunks. Such a header would break the stream for a load balancer.
   expect(unchunked(client)).toMatch(/^:\n\ndata: é0\n\ndata: é1\n\ndata: é2\n\nretry: 1\ndata: last\n\n$/);
   await client.send(headOf('GET /x'));
   await client.until(() => client.text.endsWith('{}'));

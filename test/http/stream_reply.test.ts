@@ -125,7 +125,8 @@ test('a source stream is read only as fast as the client reads', async () => {
     ahead = one.read();
     await sleep(300);
   }
-  // This bound leaves room for the kernel's buffers at both ends of the connection and for some chunks of our own.
+  // The server reads ahead of a slow client by at most 16 MiB. This leaves room for the buffers of both kernels and for
+  // some chunks of the server.
   expect(ahead).toBeLessThan(16 * 1024 * 1024);
 
   let received = -1;

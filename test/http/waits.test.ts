@@ -1,4 +1,4 @@
-/** Tests time limits of connections that are longer than ten seconds. The tests run at the same time. */
+/** Tests connections with time limits of more than ten seconds. All tests run at the same time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -1,7 +1,7 @@
 /**
- * Tests that the benchmark runs from a bare build and compares both sides of a scenario. The benchmark reports the
- * expected round trips and memory, and goals at a fixed rate. At the first wrong answer, the benchmark ends and leaves
- * no files.
+ * Tests the benchmark, started from the build. Each scenario compares the service with a minimal server. The report
+ * contains round trips, memory, and goals at a fixed rate. The benchmark ends at the first wrong answer and leaves no
+ * files.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,8 @@ test('the benchmark reports goals, round trips and memory', async () => {
   expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
   for (const side of scenarios[0]?.sides ?? []) {
     expect(side.rate).toBeGreaterThan(0);
-    // Calls that arrive together share a script, and the flusher runs scripts too.
+    // The number of scripts per call is not exactly one: simultaneous calls share a script, and the flusher runs
+    // scripts too.
     expect(side.scripts).toBeGreaterThan(0);
     expect(side.scripts).toBeLessThan(3);
   }
@@ -52,7 +53,8 @@ test('the benchmark compares the service with a minimal server', async () => {
   expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
   for (const side of scenarios[0]?.sides ?? []) {
     expect(side.rate).toBeGreaterThan(0);
-    // Calls that arrive together share a script, and the flusher runs scripts too.
+    // The number of scripts per call is not exactly one: simultaneous calls share a script, and the flusher runs
+    // scripts too.
     expect(side.scripts).toBeGreaterThan(0);
     expect(side.scripts).toBeLessThan(3);
   }
@@ -61,7 +63,7 @@ test('the benchmark compares the service with a minimal server', async () => {
 }, 300_000);
 
 test('the benchmark ends when a call is refused', async () => {
-  // Because there are so few messages, one message is edited twice within a second. The second edit is refused.
+  // With only 20 messages, the benchmark edits one message twice within a second. The service refuses the second edit.
   const few = ['--only', 'editMessageText', '--messages', '20', '--load', 'autocannon'];
   const ended = await bench(dir, 'refused', ...few);
   expect(ended).toMatchObject({ code: 1, left: [] });

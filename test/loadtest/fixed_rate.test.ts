@@ -9,7 +9,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
 
 let seen: string[] = [];
-/** How long the server pauses when it gets the next request, in ms. */
+/**
+ * The length in ms of a pause that begins when the server gets its next request. The server answers nothing during the
+ * pause.
+ */
 let nextPause = 0;
 let silentUntil = 0;
 const server = createServer(async (request, response) => {
@@ -42,7 +45,7 @@ test('when the server pauses, the delay of every due request is measured, even o
   const { sent, answered, latency } = await loadAtRate(get('/'), load);
   expect([sent, answered]).toEqual([100, 100]);
   // Requests became due at a constant rate during the pause, so half of them waited for more than half of the pause. A
-  // closed loop would have measured only one slow request.
+  // load generator that waits for each answer would have measured only one slow request.
   expect(latency.p50).toBeGreaterThan(200);
   expect(latency.max).toBeGreaterThan(700);
 });
@@ -58,7 +61,8 @@ test('the load generator cycles through its calls and counts failures by status'
 });
 
 test('the load generator stops when too many calls fail', async () => {
-  // On a slow machine, all requests of a second may be sent together.
+  // The first failure stops the load before all 20,000 requests are sent. On a slow machine, the failure may come only
+  // after the requests of one second.
   const load = { rate: 2_000, seconds: 10, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(20_000);

@@ -40,7 +40,7 @@ test('the p99 of the service is compared with the p99 of the minimal server, unl
   expect(p6(latency('base', 2, 100), latency('subject', 6, 100))).toBe(true);
   expect(p6(latency('base', 2, 100), latency('subject', 6.1, 100))).toBe(false);
   expect(p6(latency('base', 2, 90), latency('subject', 9, 90))).toBeNull();
-  // Differences below the precision of a millisecond clock do not count.
+  // A difference of less than 1 ms is ignored, because the clock has a precision of 1 ms.
   expect(p6(latency('base', 0.2, 100), latency('subject', 2.9, 100))).toBe(true);
   expect(goals([], [latency('subject', 1, 100)]).map(({ row }) => row)).toEqual([['P4', true]]);
 });

@@ -146,7 +146,7 @@ test('every cost above its maximum is reported', () => {
   expect(broken(run(11, 2, 1.03))).toEqual(['trips of getMe']);
 });
 
-test('the cost of Redis relative to the minimal server is shown without a budget', () => {
+test('the cost of Redis relative to the minimal server is shown, but has no maximum', () => {
   const changes = changesOf([run(10, 2, 1)], [run(20, 2, 1)], 0.1);
   const what = 'getMe: CPU time of Redis relative to the floor';
   expect(changes.find((change) => change.what === what)).toMatchObject({

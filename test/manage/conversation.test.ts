@@ -79,7 +79,8 @@ test.each(['ru', 'hy'] as const)(
         ({ id }: { id: number }) => id === who.bot,
       ).last_message;
     expect((await lastMessage(owner)).text).not.toContain(first);
-    // A reply quotes the message with the token. The owner sees the token in a new reply and in an edited reply.
+    // The owner replies to the message that contains the token. The reply quotes this message, so the owner sees the
+    // token, also after an edit of the reply.
     const path = `/api/chats/${owner.bot}/messages`;
     const before = owner.events.events.length;
     const thanks = { text: 'thanks', reply_to_message_id: made.message_id };
@@ -145,7 +146,8 @@ test.each(['ru', 'hy'] as const)(
     expect(given.last.text).toBe(said('transferred', { username, recipient }));
     expect((await service.bot(second, 'getMe')).status).toBe(401);
 
-    // The former owner sees a text instead of the token in messages. Old buttons have no effect for the former owner.
+    // In old messages, the former owner sees a placeholder instead of the token. Old buttons have no effect for the
+    // former owner.
     const past = await owner.history();
     expect(
       past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,
@@ -236,7 +238,7 @@ test('the management bot answers unexpected messages, and a person can cancel a 
   erin.close();
 });
 
-test('nobody can own the management bot or take its username, and it leaves every group', async () => {
+test('the management bot leaves every group, and nobody can own it or take its username', async () => {
   const frank = await newTalker(service, 'frank');
   expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
   expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(

@@ -1,6 +1,6 @@
 /**
- * Stops the handling of an update at any step and repeats it. Each effect happens once, and each message is sent
- * once.
+ * Interrupts the handling of an update after each step, and then repeats the handling. Each effect happens once, and
+ * each message is sent once.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -83,7 +83,7 @@ test('if an update is handled twice, only one bot is created and only one new to
   expect(world.errors).toEqual([]);
 });
 
-test('if an update is handled twice, the bot is transferred or deleted only once', async () => {
+test('if an update is handled twice, the update transfers or deletes a bot only once', async () => {
   const { said, pressed, written, node } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const username = 'moving_bot';

@@ -17,7 +17,7 @@ const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, 
 
 /** Texts that are the same in all languages: a name and a dash. */
 const alike: TextKey[] = ['bot_name', 'nothing_set'];
-/** The script of each language. Placeholders, commands, usernames and names may use other letters. */
+/** The alphabet of each language. Placeholders, commands, usernames and names may use other letters. */
 const scripts = {
   en: /[A-Za-z]/,
   uz: /[A-Za-z]/,
@@ -116,7 +116,7 @@ test('every notice has a text in every language, and each text contains all valu
     expect(said[4]).toContain('2023-11-14 22:13 UTC');
     expect(said[4]).toContain('Bad Gateway');
     expect(said[6]).toContain('@ann');
-    // The sender has no username, so others see no name.
+    // The person who offers the bot has no username, so the notice names nobody.
     expect(said[7]).toMatch(new RegExp(`^${texts[language].somebody}`));
   }
 });

@@ -1,4 +1,7 @@
-/** A store with the management bot. Tests handle the bot's updates themselves, as often and as far as they need. */
+/**
+ * Provides a store with the management bot. Tests handle the updates of this bot directly, so that they can repeat or
+ * interrupt the handling.
+ */
 import { managementIdentity } from '../../src/manage/identity.js';
 import { Manager } from '../../src/manage/manager.js';
 import { noticeMessage } from '../../src/manage/notices.js';

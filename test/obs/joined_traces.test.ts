@@ -18,7 +18,7 @@ const collector = createServer(async (request, response) => {
     for (const { spans: sent } of scopeSpans) spans.push(...sent);
   response.end('{}');
 });
-/** The id of a trace that every process keeps, even with the smallest share of kept traces. */
+/** A trace id that is so low that the trace is kept even at a very small sampling ratio. */
 const lowest = '00000000000000000000000000000001';
 const header = (flags: string) => `00-${lowest}-00000000000000aa-${flags}`;
 
@@ -72,7 +72,7 @@ test('traces with ids from callers fill at most a quarter of the buffer of spans
   expect(sent.length).toBeGreaterThan(1_024);
 });
 
-test('the spans of a request are limited, because a stream may run scripts for days', async () => {
+test('the number of spans of a request is limited, because a stream may run scripts for days', async () => {
   const sent = await traced(1, (traces) =>
     traces.within(
       '',

@@ -87,7 +87,7 @@ test('one trace covers the request, its script, the event and the delivery, acro
     expect(Number(endTimeUnixNano)).toBeGreaterThanOrEqual(Number(startTimeUnixNano));
     expect(Math.abs(Number(startTimeUnixNano) / 1e6 - Date.now())).toBeLessThan(60_000);
   }
-  // The calls by a bot have the same span names, and no trace contains a token.
+  // The call of a bot has a trace too. No trace contains a token.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'back' }));
   await expect.poll(() => named('request sendMessage')).toHaveLength(1);
   expect(bodies).not.toContain(bot.token.split(':')[1]);
@@ -157,7 +157,8 @@ test('the call of a bot joins the trace of the update if the bot returns the hea
   const [got] = named('request getMe') as [Seen];
   expect([event.spanId, event.parentSpanId]).toEqual([parentSpanId, update.spanId]);
   expect([sent.parentSpanId, got.parentSpanId]).toEqual([parentSpanId, parentSpanId]);
-  // The bot's answer is a change that has a trace of its own. The two spans of the call refer to each other.
+  // The bot's sendMessage call causes a change with a separate trace. That trace and the trace of the update link to
+  // each other.
   const [link] = sent.links ?? [];
   const own = spans.find(({ traceId, spanId }) => traceId === link?.traceId && spanId === link.spanId);
   expect(own).toMatchObject({ name: 'request sendMessage', links: [{ traceId, spanId: sent.spanId }] });

@@ -11,7 +11,7 @@ function listen() {
   return { ...createTroubles(log, time), lines, time };
 }
 
-test('a delay of background work is logged as a warning with its consequence and cause', () => {
+test('the warning about delayed background work names the consequence and the cause', () => {
   const { onDelay, lines } = listen();
   const late = onDelay('doorbell', 'nothing is lost', (error) => (error as Error).message === 'busy');
   late(new Error('busy', { cause: new Error('Redis was away') }));

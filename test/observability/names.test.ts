@@ -1,6 +1,6 @@
 /**
- * Checks that the alert rules, the dashboard and the runbooks name only existing metrics and alerts, and that they cover
- * all of them.
+ * Checks that alert rules, dashboard and runbooks refer only to existing metrics and alerts. Also checks that every
+ * metric is in a rule or on the dashboard, and that every alert has a runbook.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ test('every alert has a section in the runbooks', () => {
   for (const { name, runbook } of alerts) expect(runbook).toBe(`runbooks.md#${name.toLowerCase()}`);
 });
 
-test('durations are counted in buckets by upper bound and exported in seconds', async () => {
+test('durations are counted in histogram buckets, and exported in seconds', async () => {
   const { Distribution } = await import('../../src/obs/distribution.js');
   const times = new Distribution();
   for (const ms of [0.5, 0.6, 70_000]) times.observe(ms);

@@ -1,4 +1,7 @@
-/** Reads the ranges of the operators' page from a real Prometheus that scrapes the service. */
+/**
+ * Tests the history that the operators' page shows. The service reads this history from a real Prometheus, which
+ * scrapes the service.
+ */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

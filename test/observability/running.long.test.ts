@@ -202,7 +202,7 @@ test(
     const { url, certificate } = books;
     const hooked = await service.newBot(user, 'hooked');
     await service.openChat(user, hooked);
-    // Replaces the waiting entry by a copy that is a day old.
+    // Replaces the pending update in the queue with a copy that is a day old.
     const [[id, fields] = []] = (await redis.client.xrangeBuffer(
       keys.queue(hooked.id),
       '-',
@@ -270,7 +270,7 @@ test(
 );
 
 test(
-  'a blocked front fires its alerts, and so does a Redis that is full, slow or cannot append',
+  'alerts fire when a front is blocked, and when Redis is full, slow or unable to append',
   async () => {
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
     await redis.client.config('SET', 'maxmemory', `${Math.round(used * 1.1)}`);
@@ -309,7 +309,7 @@ test(
 );
 
 test(
-  'the tests before this one provoked every alert, and every query of the dashboard has data',
+  'each alert has fired in an earlier test, and every query of the dashboard has data',
   async () => {
     expect(
       alertsIn()
@@ -318,7 +318,7 @@ test(
     ).toEqual([]);
     const empty: string[] = [];
     for (const expr of shippedQueries()) {
-      // The long range covers the effects of all earlier tests.
+      // Queries a range that is long enough to include the effects of all earlier tests.
       const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[30m:5s])`);
       if (found.length === 0) empty.push(expr);
     }

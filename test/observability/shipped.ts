@@ -10,7 +10,7 @@ export interface Alert {
   readonly runbook: string;
 }
 
-/** Returns the alert rules. Their file has one field per line. */
+/** Returns the shipped alert rules. The parsing is simple, because the file has one field per line. */
 export function alertsIn(): Alert[] {
   return readShipped('alerts.yml')
     .split(/^ *- alert: /m)

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.close());
 beforeEach(() => node.connection.client.del(node.keys.figures()));
 
-/** Starts the history of a process whose roles have these figures. */
+/** Starts to record the history of a process. `figures` returns the figures of its roles. */
 function start(figures: () => NodeFigures, connection: TestNode['connection'] = node.connection) {
   const time = new RunningTime();
   const errors: unknown[] = [];
@@ -63,7 +63,7 @@ test('every process adds the increase of its counters to the history of the inst
   expect([...first.errors, ...second.errors]).toEqual([]);
 });
 
-test('a process adds nothing to a Redis that is not in use', async () => {
+test('a process adds nothing to the history while it has no verified Redis connection', async () => {
   const { client } = node.connection;
   const unused = { nodes: () => [], at: () => ({ client, runId: () => null }) } as never;
   const before = await node.connection.client.hlen(node.keys.figures());
@@ -133,7 +133,7 @@ test('a point of the history has figures of fronts, workers and flushers, but no
     .toEqual([7, 2, 12]);
   await Promise.all(roles.map(({ stop }) => stop()));
   const fields = Object.values(await node.connection.client.hgetall(node.keys.figures()));
-  // A new point may have begun between two of the processes.
+  // The processes may have added their figures to two different points, because a new point may have begun in between.
   const number = Number(fields[0]?.split(' ', 1));
   await node.connection.client.hset(
     node.keys.figures(),

@@ -125,7 +125,8 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
 
   const other = folderLike(dir);
-  // Gives the Redis its identity at another port. At the port of the nodes, the nodes would adopt an empty Redis.
+  // Writes the identity of another installation while the server listens on a different port. On its usual port, the
+  // nodes would adopt the server while it is empty.
   server = await start(other);
   const marking = new Redis(server.url);
   await marking.hset(makeKeys(8).installation(), { ID: 'theirs', GENERATION: 1, PARTITIONS: 8 });
@@ -133,7 +134,7 @@ test('a node stops serving when the Redis of another installation replaces the R
   await server.stop();
   server = await start(other, redis.port);
   const client = new Redis(server.url);
-  // Leaves out the keys of the wake-up queue, because this queue has a separate client that is not checked.
+  // Excludes the keys of the wake-up queue. This queue has its own client, whose Redis is not checked.
   const keys = async () => (await client.keys('*')).filter((key) => !key.includes('doorbell')).sort();
   const before = await keys();
   await expect
@@ -191,7 +192,7 @@ test('a rebuild moves the installation to an empty Redis', async () => {
   const roles = [...second.fronts, second.deliver, second.flush];
   const former = second.env.REDIS_URL as string;
   await Promise.all(roles.map((role) => role.stop()));
-  // A command never adopts an empty Redis.
+  // Only roles adopt an empty Redis for the installation. Commands never do this.
   expect((await petrel(env, 'doctor')).log).toContain(
     'this Redis is empty, and the installation has used one',
   );

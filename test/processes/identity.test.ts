@@ -1,6 +1,6 @@
 /**
- * The short form of `identity.long.test.ts`. Tests that a node refuses the Redis of another installation. While another
- * Redis is in use, the node also refuses an empty Redis.
+ * Tests in short form that a node refuses the Redis of another installation, and an empty Redis while another Redis is
+ * in use. `identity.long.test.ts` tests more cases.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect } from 'vitest';

@@ -1,4 +1,6 @@
-/** Tests how often an idle process of the role `deliver` looks for work in Postgres. Each look wakes the process. */
+/**
+ * Tests how often an idle process of the role `deliver` queries Postgres for work. Each query wakes the idle process.
+ */
 import { expect, test, vi } from 'vitest';
 import { createReplayer } from '../../src/delivery/replayer.js';
 import { type SchedulerBackends, startScheduler } from '../../src/processes/scheduler.js';
@@ -18,7 +20,7 @@ function schedulerOf(time: VirtualTime, untilDue: () => number | null) {
   return { scheduledPosts, scheduler: startScheduler(backends as unknown as SchedulerBackends) };
 }
 
-test('while no posts are scheduled, a process looks for scheduled posts every four seconds', async ({
+test('while no posts are scheduled, a process queries Postgres for scheduled posts only every four seconds', async ({
   onTestFinished,
 }) => {
   const time = new VirtualTime();
@@ -40,7 +42,9 @@ test('a process claims a post as soon as it is due', async ({ onTestFinished }) 
   expect(scheduledPosts.claimDue).toHaveBeenCalledOnce();
 });
 
-test('while no replay exists, a process looks for replays every four seconds', async ({ onTestFinished }) => {
+test('while no replay exists, a process queries Postgres for replays only every four seconds', async ({
+  onTestFinished,
+}) => {
   const time = new VirtualTime();
   const historyReplays = { claim: vi.fn(async () => []) };
   const store = { historyReplays } as unknown as Pick<Store, 'historyReplays'>;

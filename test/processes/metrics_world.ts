@@ -1,4 +1,7 @@
-/** Starts a service for all tests of a file. Its processes that only deliver or only flush serve their metrics. */
+/**
+ * Starts a service for all tests of a file. Its processes of the roles `deliver` and `flush` serve metrics on separate
+ * ports.
+ */
 import { request } from 'undici';
 import { test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';

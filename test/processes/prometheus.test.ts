@@ -43,7 +43,7 @@ beforeEach(() => {
 const time = new VirtualTime();
 const read = (range: '6h' | '24h' | '7d') => readPrometheus({ url, range, time });
 
-test('the points of a range have the figures of five fixed queries', async () => {
+test('each point of a range combines the results of five fixed Prometheus queries', async () => {
   const step = 30;
   const end = Math.floor(time.now() / (step * 1_000)) * step;
   const values = (...texts: string[]) => texts.map((text, i) => [end - step * i, text] as const);
@@ -103,7 +103,7 @@ test('the points of a range have the figures of five fixed queries', async () =>
   }
 });
 
-test('a query for a range has as many steps as the history has points', async () => {
+test('a Prometheus query asks for the same number of points for every range', async () => {
   respond = (_, response) => succeed(response);
   for (const range of ['6h', '24h', '7d'] as const) {
     asked = [];

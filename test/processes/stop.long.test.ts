@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-test('when a front gets SIGTERM, it exits with code 0 after a stalled request, even if Postgres does not answer', async () => {
+test('a front that gets SIGTERM exits with code 0 even if a request has stalled and Postgres does not answer', async () => {
   const [front] = service.fronts;
   const bot = await service.newBot(await service.newUser('owner'), 'stalled');
   const socket = connect(front.port, '127.0.0.1');
@@ -25,7 +25,7 @@ test('when a front gets SIGTERM, it exits with code 0 after a stalled request, e
     const open = async () =>
       (await (await fetch(`${front.url}/metrics`)).text()).match(/^petrel_open_requests (\d+)/m);
     await expect.poll(async () => (await open())?.[1]).toBe('2');
-    // The last step of the process removes its row from this table.
+    // Locks the table `redis_nodes`, because the last step of the process removes its row from this table.
     await held.query('begin; lock table redis_nodes in access exclusive mode');
     const began = performance.now();
     expect(await front.stop(), front.log()).toBe('exit code 0');

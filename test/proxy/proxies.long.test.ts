@@ -88,8 +88,8 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
   });
 }
 
-test('`npm run test:proxy` runs only if HAProxy and nginx are installed', () => {
-  // In other runs, skips proxies that are not installed.
+test('`npm run test:proxy` requires that HAProxy and nginx are installed', () => {
+  // Without PETREL_TEST_PROXY=1, the tests of a proxy are skipped if the proxy is not installed.
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });
 
@@ -110,9 +110,9 @@ test.runIf(here.includes('haproxy'))(
       call();
       await expect.poll(() => text).toContain('"ok":true');
       text = '';
-      // Sends the signal that a reload sends to the old process.
+      // A reload of HAProxy sends SIGUSR1 to the old process.
       process.kill(proxy.pid, 'SIGUSR1');
-      // Waits until the process no longer listens, because it has then read the signal.
+      // Waits until the old process refuses connections, which shows that it has handled the signal.
       const refused = () => ask(proxy, '/').catch(({ code }) => code);
       await expect.poll(refused).toBe('ECONNREFUSED');
       call();
@@ -358,14 +358,14 @@ describe.each(here)('proxy %s', (kind) => {
       `${path}Content-Length: ${inner.length}\r\n\r\n${inner}`,
     ];
     for (const attack of attacks) await exchange(proxy, attack);
-    // An ordinary request gets one answer and is run.
+    // Sent alone, the inner request must be run once. This shows that the request itself is valid.
     const plain = await exchange(proxy, inner.replace('smuggled', 'asked').repeat(1));
     expect(plain.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
-    // The standard allows a balancer to repair the inner request of the first attack. The front must not run this
-    // request.
+    // The HTTP standard allows a proxy to repair the first attack instead of refusing it. Even then, no front may run
+    // the inner request.
     expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
   });
 

@@ -42,7 +42,9 @@ export class Recorder {
   }
 }
 
-/** The types accept further fields. They accept neither a missing field nor another type. */
+/**
+ * The type check of an answer allows additional fields. It allows neither missing fields nor fields of another type.
+ */
 const head = (types: string) => `import type { APIMethodReturn, APIMethods, TelegramUpdate } from '${types}';
 type Fixed<T> = T extends object ? { readonly [Key in keyof T]: Fixed<T[Key]> } : T;
 type Result<Name> = Fixed<

@@ -78,7 +78,7 @@ export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   const { password } = new URL(url);
   const client = new Cluster([...cluster], { redisOptions: { password } });
   const keys = async (pattern: string) => {
-    // Waits for the connection, because the list of masters is known only afterwards.
+    // The client knows the masters only after it has connected.
     if (client.status !== 'ready') await once(client, 'ready');
     return (await Promise.all(client.nodes('master').map((master) => master.keys(pattern)))).flat();
   };
@@ -202,8 +202,7 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      // Waits until the replica has learned the slots of its master, because the replica can be elected only after
-      // that.
+      // Waits until the replica has learned the slots of its master, because only such a replica can be elected.
       await until(
         'a replica that has caught up',
         async () =>

@@ -24,7 +24,7 @@ export function petrel(env: Readonly<Record<string, string>>, ...args: readonly 
   });
 }
 
-/** Starts a task that a test kills while the task works. The caller must end the task. */
+/** Starts a task that a test kills while the task runs. The caller must end the task. */
 export const startPetrel = (
   env: Readonly<Record<string, string>>,
   ...args: readonly string[]

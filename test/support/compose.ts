@@ -91,8 +91,8 @@ const stands: Readonly<Record<string, () => Stand>> = {
 };
 
 /**
- * The arguments are a folder for mounts, the hosts file, `ro` or `rw`, the working directory, `source:target` …, `--`,
- * a command.
+ * The arguments are: a folder for mounts, the hosts file, `ro` or `rw`, the working directory, any number of
+ * `source:target`, `--`, and a command.
  */
 const enter = `
   root=$0/root hosts=$1 access=$2 folder=$3

@@ -25,7 +25,7 @@ export function environment(
     POSTGRES_POOL: '4',
     // Turns off the rate limits, because most tests make calls as fast as they can.
     ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0', RATE_PER_READER: '0' },
-    // Only tests of link previews load pages, and only from loopback.
+    // Turns link previews off, because only their own tests load pages, and only from loopback.
     LINK_PREVIEWS: '0',
     DRAIN_MS: '0',
   };

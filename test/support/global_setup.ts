@@ -1,8 +1,8 @@
 /**
- * Starts the shared servers before the first test file and stops them after the last. All temporary files of the run
- * are in one folder. If the system has enough memory, the data of PostgreSQL are in a second folder, which is in
- * memory. A run fails if one of its processes still runs at its end. Such processes are then killed, even if the run
- * itself was killed.
+ * Starts the shared servers before the first test file, and stops them after the last test file. All temporary files of
+ * the run are in one folder. If the system has enough memory, the data of PostgreSQL are in a second folder, which is
+ * in memory. A run fails if any of its processes remain at the end. A guard process kills the remaining processes, even
+ * if the run itself was killed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,8 +24,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = temporaryFolder();
   const memory = createMemoryFolder() ?? folder;
   const folders = [...new Set([folder, memory])];
-  // Runs in a separate process group, so that a terminal's Ctrl-C does not end it. The stdin of the program closes when
-  // this process ends.
+  // The guard runs in a separate process group, so that Ctrl-C in the terminal does not end the guard. Its stdin closes
+  // when this process ends.
   const guard = spawn(process.execPath, [watcher, ...folders], {
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],

@@ -132,8 +132,8 @@ export function dieAt(node: TestNode, script: string, when: 'before' | 'after') 
 }
 
 /**
- * Makes a node stop after the work of a call and before the answer of the call is recorded. After that, the node works
- * again.
+ * Stops a node during one call: after the work of the call is done, but before the answer is recorded. Afterwards the
+ * node works again.
  */
 export async function dieUnnoted(node: TestNode, run: () => Promise<unknown>): Promise<void> {
   const state = dieAt(node, 'idempotency/settle', 'before');

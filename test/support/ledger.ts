@@ -21,8 +21,8 @@ interface Received extends Seen {
 }
 
 /**
- * How many faults there were of each kind, with the first examples. The fields `acknowledged` and `unanswered` say how
- * many calls were compared.
+ * The number of faults of each kind, with the first examples. The fields `acknowledged` and `unanswered` say how many
+ * calls were compared.
  */
 export interface Verdict {
   readonly acknowledged: number;
@@ -91,10 +91,10 @@ export class Ledger {
   }
 
   /**
-   * Compares the ledger with the histories of all chats, which may be given in any order. Also compares it with the
-   * updates that bots must receive. A bot must receive each message of the history for which `hears` returns true. If
-   * updates are `pushed`, the updates of different chats arrive in any order. An update can arrive again at any time,
-   * and only its first arrival counts.
+   * Compares the ledger with the histories of all chats, and with the updates that bots received. `history` may list
+   * the chats in any order. A bot must receive each message of the history for which `hears` returns true. If updates
+   * are `pushed`, the updates of different chats arrive in any order. An update can arrive again at any time, and only
+   * its first arrival counts.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,

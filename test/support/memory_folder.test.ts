@@ -17,7 +17,7 @@ test('a folder that is absent, full or not writable is not used', () => {
   expect(memoryRoot(1, root)).toBe(root);
   expect(memoryRoot(1, join(root, 'absent'))).toBeUndefined();
   expect(memoryRoot(2 ** 60, root)).toBeUndefined();
-  // Root may write to every folder, but not below a file.
+  // Uses a path below a file, because root may write to every folder.
   writeFileSync(join(root, 'file'), '');
   expect(memoryRoot(1, join(root, 'file', 'below'))).toBeUndefined();
   expect(createMemoryFolder(root, 0)).toBeUndefined();

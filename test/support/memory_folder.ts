@@ -1,6 +1,6 @@
 /**
- * The folder in memory of a test run, for the data of PostgreSQL. A new database consists of 600 small files. To create
- * these files on a disk takes far more processor time.
+ * The in-memory folder of a test run, for the data of PostgreSQL. A new database consists of 600 small files, which
+ * take far more processor time to create on a disk.
  */
 import { readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { freemem } from 'node:os';
@@ -10,7 +10,7 @@ import { commandOf } from '../../src/dev/processes.js';
 import { killProcessesOf } from './run_processes.mjs';
 import { temporaryFolder } from './servers.js';
 
-/** The memory that must be free. A run uses less than half of this memory. */
+/** The amount of free memory that a folder in memory requires. A run uses less than half of it. */
 const free_bytes_min = 2 * 1024 ** 3;
 
 /**

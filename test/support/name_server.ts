@@ -18,8 +18,8 @@ export type Meaning = readonly string[] | 'SERVFAIL' | 'silent' | ((type: string
 const codes = { NXDOMAIN: 3, SERVFAIL: 2 };
 
 /**
- * Starts a name server on a free port. Its answers allow caching for an hour, so that tests detect any cache on the
- * way.
+ * Starts a name server on a free port. Its answers allow caching for an hour, so that tests notice if anything caches
+ * the answers.
  */
 export async function startNameServer(): Promise<NameServer> {
   const zone = new Map<string, Meaning>();

@@ -1,4 +1,7 @@
-/** A real OpenID Connect provider on this machine, and a browser that signs in there but does not draw pages. */
+/**
+ * Provides a real OpenID Connect provider on this machine. Also simulates a browser that signs in at the provider
+ * without drawing pages.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
@@ -9,7 +12,7 @@ import { callOpenly } from './sign_in_calls.js';
 
 export const client = { id: 'petrel-of-test', secret: 'a-secret-of-the-client' } as const;
 
-/** Returns true if it answers the request. If it returns false, the provider answers the request. */
+/** Answers a request in place of the provider. Returns false if the provider must answer the request. */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export interface TestProvider {
@@ -20,14 +23,14 @@ export interface TestProvider {
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   /** The paths that were requested. */
   readonly requested: string[];
-  /** Answers requests in place of the provider if it is not null. Tests set this field. */
+  /** If this function is not null, it answers requests in place of the provider. Tests set this field. */
   fault: Fault | null;
   close(): Promise<void>;
 }
 
 /**
- * Starts the provider. Every login is the subject of an account. The person's name is the login in capital letters.
- * `namesInToken` is false for a provider that names people only in the answer to `userinfo`.
+ * Starts the provider. Any login is accepted and becomes the subject of an account. The person's name is the login in
+ * capital letters. `namesInToken` is false for a provider that names people only in the answer to `userinfo`.
  */
 export async function startProvider(
   baseUrl: string,

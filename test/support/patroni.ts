@@ -94,7 +94,7 @@ export async function startPatroni(): Promise<PatroniCluster> {
         parameters: { unix_socket_directories: own },
       },
     };
-    // The configuration is JSON, because every JSON file is valid YAML.
+    // Patroni reads YAML. The configuration is written as JSON, which is valid YAML.
     const file = join(own, `${name}.yml`);
     writeFileSync(file, JSON.stringify(settings));
     const { child, exited } = run('patroni', [file]);

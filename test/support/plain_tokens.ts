@@ -8,7 +8,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { createFinder } from '../../src/leaks/finder.js';
 
-/** How many rows of a table are checked at most. A larger table contains rows of only one kind. */
+/**
+ * The maximum number of rows that a search checks in one table. In a table with more rows, all rows are of the same
+ * kind.
+ */
 const rowsMax = 20_000;
 
 /** Called with each token that a search finds. */
@@ -29,8 +32,8 @@ function searchPostgres(url: string): Search {
       const { rows: snapshots } = await client.query<{ open: string }>(
         'select pg_snapshot_xmin(pg_current_snapshot())::text as open',
       );
-      // Leaves out empty tables, which are the most frequent in a test. Also leaves out partitioned tables, which have
-      // no rows of their own.
+      // Leaves out empty tables, because most tables are empty in a test. Also leaves out partitioned tables, because
+      // only their partitions have rows.
       const { rows: tables } = await client.query<{ name: string }>(
         `select quote_ident(relname) as name from pg_class
          where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0`,
@@ -80,9 +83,9 @@ function searchFolder(folder: string): Search {
 }
 
 /**
- * Returns a function that resolves with the places that contain issued tokens, without the secret part. Each call
- * searches only data that were written since the previous call. `folder` is the data folder of Redis, if this test may
- * read it. Stores that can no longer be read are skipped.
+ * Returns a function that searches stored data for issued tokens. The function returns where a token was found, without
+ * the secret part of the token. Each call searches only data that were written since the previous call. `folder` is the
+ * data folder of Redis, if this test may read it. Stores that can no longer be read are skipped.
  */
 export function createTokenSearch(
   databaseUrl: string,

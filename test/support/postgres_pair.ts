@@ -1,5 +1,5 @@
 /**
- * A Postgres with a standby that follows it by streaming replication, and an address that can be pointed at either
+ * A primary Postgres and a standby with streaming replication, behind an address that a test can point at either
  * server.
  */
 import { spawnSync } from 'node:child_process';
@@ -15,7 +15,7 @@ import { temporaryFolder } from './servers.js';
 
 export interface Address {
   readonly port: number;
-  /** Cuts all connections and sends new ones to this port. */
+  /** Cuts all connections, and sends new connections to this port. */
   point(to: number): void;
   pointNew(to: number): void;
   close(): Promise<unknown>;
@@ -130,8 +130,8 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       );
     },
     async caughtUp() {
-      // Writes a message to the write-ahead log, because the insert position may be beyond the header of a page that is
-      // not written yet.
+      // Writes a message to the write-ahead log first. Without it, the insert position may be beyond the header of a
+      // page that is not written yet.
       const end = await lsn(primaryUrl, "pg_logical_emit_message(true, 'test', '')");
       await eventually(
         'the standby has all data',

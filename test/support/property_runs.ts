@@ -2,5 +2,5 @@
 export const propertyRuns = (runs: number): number =>
   runs * Math.max(1, Number(process.env.PETREL_PROPERTY_FACTOR) || 1);
 
-/** The time limit of a property in ms, which grows with the number of its cases. */
+/** The time limit of one property test in ms. The limit grows with the number of random cases. */
 export const property_ms_max = propertyRuns(60_000);

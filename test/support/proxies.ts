@@ -30,7 +30,10 @@ export interface Balancer {
   stop(): Promise<void>;
 }
 
-/** Makes a copy of the shipped configurations. In the copy, `range` replaces the loopback range of operators. */
+/**
+ * Copies the shipped configurations. In the copies, operators connect from the addresses in `range`, and not from
+ * loopback addresses.
+ */
 function withOperators(dir: string, range: string): string {
   const own = join(dir, 'shipped');
   mkdirSync(own);

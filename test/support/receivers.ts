@@ -14,8 +14,8 @@ export interface Receiver {
 }
 
 /**
- * If no host is given, all local addresses of both families accept connections, because the sender may connect to any
- * of these addresses.
+ * Without a host, the server accepts connections at all local IPv4 and IPv6 addresses, because the sender may connect
+ * to any of these addresses.
  */
 const everywhere = { port: 0 };
 
@@ -68,7 +68,7 @@ export async function startReceiver(
 /** Starts a plain TCP listener. The listener only counts connections, or sends something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
-    // Reads from the connection. Otherwise the server would not notice the end of the connection.
+    // Without reading, the server would not notice the end of the connection.
     socket.resume();
     talk(socket);
   });

@@ -6,12 +6,15 @@ import { createRouter } from '../../src/server/router.js';
 
 const find = createRouter(endpoints);
 
-/** The calls that were answered successfully so far. They are names of methods, and endpoints such as `GET /api/me`. */
+/**
+ * The calls that were answered successfully so far. Each entry is the name of a method, or an endpoint such as `GET
+ * /api/me`.
+ */
 export const answered = new Set<string>();
 
 let listener: ((method: string, result: unknown) => void) | undefined;
 
-/** From now on, calls `take` with each successful answer of a method. A call without an argument ends this. */
+/** From now on, calls `take` with each successful answer of a method. Without an argument, stops these calls. */
 export function onMethodAnswer(take?: (method: string, result: unknown) => void): void {
   listener = take;
 }

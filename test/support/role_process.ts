@@ -6,8 +6,8 @@ import { createFinder } from '../../src/leaks/finder.js';
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 90_000;
 /**
- * The maximum time in ms that a role may take to stop. A role itself allows less time for its stop, so that the test
- * sees the exit code.
+ * The maximum time in ms that a test waits for a role to stop. The role ends earlier by itself, so that the test sees
+ * the exit code.
  */
 const stop_ms_max = 35_000;
 const log_chars_max = 200_000;
@@ -128,7 +128,7 @@ export async function createFront(
   }) as Front;
 }
 
-/** A busy machine may take longer to start a process than most tests wait. Until then, the other fronts serve. */
+/** Starts a role in up to three attempts, because a start on a busy machine may take longer than one attempt waits. */
 export async function startPatiently(role: RoleProcess): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

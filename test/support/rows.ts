@@ -21,8 +21,8 @@ interface PostKey {
 type Reaction = Row & PostKey & { readonly user_id: number; readonly emoji: number };
 
 /**
- * A text for each entity, read from each of the two stores. The texts must be equal. Entities that were evicted from
- * Redis are omitted on both sides.
+ * Two texts for each entity: one from Redis and one from Postgres. Both texts must be equal. Entities that were evicted
+ * from Redis are omitted from both lists.
  */
 interface Sides {
   readonly redis: string[];
@@ -77,8 +77,8 @@ async function chats(node: TestNode): Promise<Sides> {
 }
 
 /**
- * Returns a post as it is stored in Redis: the place, the version, and for each emoji the count, the first use and the
- * latest reactors.
+ * Returns a post as stored in Redis: the chat, the message, the number of users and the version. Also returns the
+ * count, the first use and the latest reactors of each emoji.
  */
 async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   const fields = await connection.client.hgetallBuffer(key);
@@ -138,7 +138,10 @@ async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Si
   return sides;
 }
 
-/** Returns the reactions of recent users. Skips older generations, because they are no longer read and will expire. */
+/**
+ * Returns the reactions in the keys of recent users. Skips keys that are older than the previous generation, because
+ * they are no longer read and will expire.
+ */
 async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
   const { client } = node.connection;

@@ -1,8 +1,8 @@
 /**
- * Finds the processes of a test run: their command line, environment or working folder contains one of the run's
- * temporary folders. Works only on Linux. When this file is run as a program, its arguments are the folders. The
- * program waits until its stdin closes, which happens whenever the test runner ends. Then the program kills the
- * processes that still run, and removes the folders.
+ * Finds the processes of a test run. A process belongs to the run if its command line, environment or working folder
+ * contains one of the run's temporary folders. Works only on Linux. When this file is run as a program, its arguments
+ * are the folders. The program waits until its stdin closes, which happens whenever the test runner ends. Then the
+ * program kills the remaining processes of the run, and removes the folders.
  */
 import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

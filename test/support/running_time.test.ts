@@ -17,7 +17,7 @@ test('a skip of time fires due timers in order, and each timer reads the time at
   time.cancel(beat);
 });
 
-test('after a skip of time, the timers that are not yet due fire when the rest of their time has passed', async () => {
+test('after a skip of time, a timer that is not due yet fires when its remaining time has passed', async () => {
   const time = new RunningTime();
   let isOver = false;
   time.after(60_020, () => {

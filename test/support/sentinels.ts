@@ -30,7 +30,7 @@ export interface FreshSentinels extends FreshRedis {
   readonly sentinels: readonly string[];
   readonly sentinelPids: readonly number[];
   readonly masterUrl: string;
-  /** Starts the first server as the master. */
+  /** The two servers. The first server starts as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];
   master(): Promise<number>;
   /** Waits until the Sentinels name a master other than `former`, and this server reports that it is the master. */
@@ -39,7 +39,10 @@ export interface FreshSentinels extends FreshRedis {
 }
 
 const name = 'petrel';
-/** The limit of the wait. It is longer than the 30 s in which a Sentinel does nothing after a pause of the machine. */
+/**
+ * How long a test waits for the Sentinels. After a pause of the machine, a Sentinel does nothing for 30 s, so the limit
+ * is longer.
+ */
 const readyMsMax = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
@@ -112,8 +115,7 @@ async function startNode(dir: string, password: string, masterPort?: number): Pr
 }
 
 /**
- * Tells the Sentinels about each other and the replica from the start, so that tests need not wait until they are
- * discovered.
+ * Configures each Sentinel with the other Sentinels and the replica, so that tests need not wait for their discovery.
  */
 async function startSentinels(
   dir: string,
@@ -161,7 +163,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
   await until('a replica that follows', () => follows(second));
   const sentinels = await startSentinels(dir, password, nodes);
   const [asked] = sentinels as [Server];
-  // Waits until a Sentinel has received a reply from the replica, because the replica can be elected only after that.
+  // Waits until a Sentinel has received a reply from the replica, because only such a replica can be elected.
   await until('Sentinels that could elect', async () => {
     const usable = await Promise.all(
       sentinels.map(async ({ client }) => {

@@ -15,7 +15,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-test('each test file gets its own database, which is gone after `drop`', async () => {
+test('each test file gets a separate database, which `drop` removes', async () => {
   const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
   await query(one.url, 'create table only_here (id int)');
   await expect(query(other.url, 'select * from only_here')).rejects.toThrow(/does not exist/);

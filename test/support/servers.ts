@@ -53,8 +53,8 @@ export async function startTestServers(): Promise<TestServers> {
   if (process.platform === 'linux')
     await onServer(postgres.url, "alter system set file_copy_method = 'clone'");
   await onServer(postgres.url, 'select pg_reload_conf()');
-  // A run opens thousands of connections. With 4,096 iterations of SCRAM, each connection would take several
-  // milliseconds of processor time on both sides.
+  // Sets the SCRAM iterations to 1, because a run opens thousands of connections. With the usual 4,096 iterations, each
+  // connection would take several milliseconds of processor time on both sides.
   const { username, password } = new URL(postgres.url);
   await onServer(
     postgres.url,
@@ -95,7 +95,7 @@ async function onSharedServer(statement: string): Promise<void> {
   await connection.query(statement);
 }
 
-/** The template with the current schema. No client connects to it. */
+/** The template database with the current schema. No client connects to this database. */
 const template = 'migrated';
 
 const databaseNamed = (url: string, name: string) =>
@@ -122,8 +122,8 @@ export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
  * than migrations.
  */
 export async function migratedDatabase(): Promise<FreshDatabase> {
-  // Copies the files, because this takes less processor time than logging every page. No file of these tests is synced
-  // to the disk.
+  // Copies the files of the template, because this takes less processor time than logging every page. In these tests,
+  // files are never synced to the disk.
   const database = await createDatabase(`template ${template} strategy file_copy`);
   await onServer(database.url, "update installation set value = gen_random_uuid() where name = 'ID'");
   return database;

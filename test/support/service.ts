@@ -84,18 +84,21 @@ export interface Service {
   newBot(owner: TestUser, name: string): Promise<TestBot>;
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Adds a token that no call returned, so that `stop` also searches for this token. */
+  /** Registers a token that no call returned, so that `stop` also searches for this token. */
   issued(token: string): void;
   checkTokens(): Promise<void>;
-  /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */
+  /**
+   * Stops the processes of this service and the private Redis, and drops the database. Throws if a process wrote a
+   * token.
+   */
   stop(): Promise<void>;
 }
 
 export interface ServiceOptions {
   readonly fronts?: number;
   /**
-   * The first front also has the roles `deliver` and `flush`, to save two processes. Only test files that stop neither
-   * role may use this.
+   * Whether the first front also has the roles `deliver` and `flush`, which saves two processes. A test file that stops
+   * one of these roles must not set this.
    */
   readonly combined?: boolean;
   /** If false, `flush` is not started. A test may start it later. */
@@ -104,7 +107,7 @@ export interface ServiceOptions {
    * If false, `deliver` is not started. Then no webhook is called, the management bot sends nothing, and no sweep runs.
    */
   readonly delivering?: boolean;
-  /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
+  /** Additional settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   readonly frontEnv?: Readonly<Record<string, string>>;
   /**
@@ -118,7 +121,7 @@ export interface ServiceOptions {
   readonly database?: FreshDatabase;
 }
 
-/** Returns the `result` of an answer with status 200. Throws with the answer otherwise. */
+/** Returns the `result` of an answer with status 200. Throws an error with the text of any other answer. */
 // biome-ignore lint/suspicious/noExplicitAny: see Answer
 export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   const { status, body } = await answer;
@@ -159,7 +162,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const issued = new Set([adminToken]);
   const agent = new Agent({
     connections: 64,
-    // Closes idle connections earlier than a front, which closes them after 8 s.
+    // Closes an idle connection before the front closes it after 8 s.
     keepAliveTimeout: 4_000,
     headersTimeout: 70_000,
     bodyTimeout: 70_000,

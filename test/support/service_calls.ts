@@ -4,7 +4,7 @@ import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';
 import { type Answer, resultOf, type Service } from './service.js';
 
-/** For how long a test retries its preparing calls while a busy front answers 503. */
+/** For how long a test retries a call while a busy front answers 503. */
 const patience_ms = 60_000;
 
 /** Makes a call and retries it while the status is 503, as a client does, for up to a minute. */

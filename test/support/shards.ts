@@ -1,6 +1,6 @@
 /**
- * Provides databases for tests with several shards. A statement on the wrong kind of table fails, because each database
- * has only its own kind.
+ * Provides databases for tests with several shards. Each database has either the control tables or the sharded tables,
+ * so a statement on the wrong kind of table fails.
  */
 import pg from 'pg';
 import { createPool, type Pool } from '../../src/postgres/pool.js';

@@ -6,7 +6,7 @@ import type { Answer, Service } from './service.js';
 export interface OpenCall {
   readonly front?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The text to send instead of JSON. */
+  /** The body to send as it is, instead of a JSON body. */
   readonly raw?: string;
 }
 

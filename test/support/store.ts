@@ -1,6 +1,6 @@
 /**
- * Provides complete stores on a fresh Redis and database, in this process. There can be any number of nodes. Each node
- * has hooks at which a test can stop it.
+ * Provides complete stores in this process, on a fresh Redis and a fresh database. A test can create any number of
+ * nodes, and can stop each node at its hooks.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ import { ready_ms_max } from './times.js';
 export interface Hooks {
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
-  /** Called for each subscription to hints. `run` subscribes. */
+  /** Called for each subscription to hints. `run` makes the subscription. */
   listen: (channel: string, run: () => Promise<() => void>) => Promise<() => void>;
   /** Returns false to drop a hint before it reaches this node. */
   hint: (channel: string, text: string) => boolean;
@@ -168,7 +168,7 @@ async function openNode(
 
 /**
  * Starts a separate Redis with an append-only file, and a separate migrated database. `shardCount` adds this many
- * shards for flushed rows. `time` is the clock of all stores, but not of their connections and of Redis.
+ * shards for flushed rows. `time` is the clock of all stores. Redis and the connections use the real clock.
  */
 export async function startCluster(
   partitions = 4,
@@ -213,8 +213,8 @@ export async function pass(time: RunningTime, ms: number, nodes: readonly TestNo
   const step = limits.auth_lease_renew_ms;
   for (let left = ms; left > 0; left -= step) {
     time.skip(Math.min(left, step));
-    // Redis answers in order, so an earlier renewal is complete when the ping is answered. The second round lets the
-    // nodes acknowledge a new epoch.
+    // Redis answers in order, so an earlier renewal is complete when the ping is answered. A second ping lets the nodes
+    // acknowledge a new epoch.
     for (const _ of ['renewed', 'acknowledged']) {
       await new Promise((resolve) => setImmediate(resolve));
       await Promise.all(nodes.map(({ connection }) => connection.client.ping()));

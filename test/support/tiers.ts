@@ -1,10 +1,10 @@
 /**
- * Marks tests and cases that only the long tier runs, in files of the short tier. Other tests of the short tier cover
- * the same code. A run of single files includes these tests and cases, and so does the long tier.
+ * Marks tests and cases that the short tier skips, although they are in its files. Other tests of the short tier cover
+ * the same code. The long tier and runs of single files include the marked tests and cases.
  */
 import { test } from 'vitest';
 
-/** True while the whole short tier runs. */
+/** True in a run of the short tier. */
 export const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
 /** Adds a test that the short tier skips. */

@@ -1,12 +1,12 @@
 /**
  * Time limits and measurements for busy machines: a limit for connections, the processor time of synchronous work, and
- * the fastest of several runs. Other load affects the two measurements little.
+ * the fastest of several runs. Both measurements depend little on other load.
  */
 
 /** How long in ms a connection of a test may take to be ready. Long enough for a busy machine. */
 export const ready_ms_max = 30_000;
 
-/** Returns the processor time of this process in ms during `work`. Other processes do not affect this time. */
+/** Returns the processor time in ms that this process uses during `work`. Other processes do not affect this time. */
 export function processorMs(work: () => void): number {
   const before = process.cpuUsage();
   work();

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { VirtualTime } from './virtual_time.js';
 
-test('timers fire in the order in which they are due, and equal timers in the order in which they were set', async () => {
+test('timers fire in the order in which they are due, and timers for the same time fire in the order in which they were set', async () => {
   const time = new VirtualTime();
   const fired: string[] = [];
   const add = (name: string, ms: number) => time.after(ms, () => fired.push(`${name} ${time.monotonic()}`));
@@ -54,7 +54,7 @@ test('a repeating timer fires until it is cancelled', async () => {
   expect(at).toEqual([300, 600, 900]);
 });
 
-test('a bounded wait returns the result of the work, or nothing after the time limit', async () => {
+test('a wait with a time limit returns the result of the work, or nothing after the limit', async () => {
   const time = new VirtualTime();
   const endless = time.within(50, new Promise<string>(() => {}));
   await time.advance(50);
@@ -63,7 +63,7 @@ test('a bounded wait returns the result of the work, or nothing after the time l
   expect(time.timers).toBe(0);
 });
 
-test('if two clocks drift apart, each is corrected only by its own replies from Redis', async () => {
+test('if two clocks drift apart, a reply from Redis corrects only the clock that gets the reply', async () => {
   const [exact, fast] = [new VirtualTime(), new VirtualTime({ driftPpm: 1_000 })];
   for (const time of [exact, fast]) time.follow(['2000000000', '0'], 0, 0);
   for (const time of [exact, fast]) await time.advance(60_000);

@@ -86,8 +86,7 @@ test('a draft and a callback query expire when the clock is moved past their tim
   const answer = async (id: string) =>
     (await bot(world, 'answerCallbackQuery', { callback_query_id: id })).status;
   await bot(world, 'sendMessageDraft', { chat_id: ann.id, draft_id: 2, text: 'so far' });
-  // Moves the clock by less than the 30 s for which a draft is shown. The rest leaves time for the calls on a busy
-  // machine.
+  // Moves the clock by 10 s. A draft is shown for 30 s, so 20 s remain for slow calls on a busy machine.
   await server.advance(10 * second);
   expect(await draft()).toMatchObject({ draft: {} });
   expect(await answer(early)).toBe(200);
@@ -107,7 +106,8 @@ test('a ban and a long poll end when the clock is moved past their end', async (
   await bot(world, 'getUpdates', { offset: -1 });
   const { result } = (await bot(world, 'getUpdates')).body;
   const offset = (result.at(-1)?.update_id ?? -1) + 1;
-  // A move of the clock ends the poll only if the poll already waits.
+  // A move of the clock ends the poll only if the poll already waits. The test therefore moves the clock until the poll
+  // has ended.
   let ended = false;
   const poll = bot(world, 'getUpdates', { offset, timeout: 50, allowed_updates: ['poll'] }).finally(() => {
     ended = true;
@@ -117,7 +117,7 @@ test('a ban and a long poll end when the clock is moved past their end', async (
   await ben.join('group');
 });
 
-test('the delay of a call follows the test clock, and the time limit of a wait for calls follows the real clock', async () => {
+test('the delay of a call follows the test clock, but the time limit of waitForCalls follows the real clock', async () => {
   const world = await server.world();
   const before = (await world.person().send('hello')).date * second;
   await world.fault('getMe', { delay_ms: 60_000 });

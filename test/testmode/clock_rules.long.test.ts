@@ -10,7 +10,7 @@ const day = 24 * hour;
 
 let server: TestServer;
 onOwnTestServer(
-  // The refill is so slow that no call is refilled in real time during a test.
+  // The rate limits refill so slowly that real time allows no further call during a test.
   {
     RATE_PER_BOT: '60/86400',
     RATE_PER_OWNER: '120/86400',
@@ -208,7 +208,7 @@ test('messages are removed after MESSAGE_DAYS', async () => {
   await expect.poll(later, { interval: 1_000 }).toEqual([]);
 });
 
-test('the retry after a Retry-After header is made when the test clock reaches the given time', async () => {
+test('after an answer with Retry-After, the delivery is retried when the test clock reaches the given time', async () => {
   const world = await server.world();
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { status: 429, retry_after: 1_800 });

@@ -47,7 +47,7 @@ test('under a fault with "applied", the call takes effect and only the answer is
   expect((await world.calls('sendMessage'))[0]).toMatchObject({ status: 502, fault: 'answer lost' });
 });
 
-test('a fault delays a call, and DELETE removes the faults that are left', async () => {
+test('a fault delays a call, and a DELETE request removes all remaining faults', async () => {
   const world = await server.world();
   await world.fault('getMe', { delay_ms: 300, times: 5 });
   const began = performance.now();
@@ -59,7 +59,7 @@ test('a fault delays a call, and DELETE removes the faults that are left', async
   expect((await call(server.url, world.bot.token, 'getMe')).status).toBe(200);
 });
 
-test('a fault affects only its own world', async () => {
+test('a fault affects only the world in which the fault was set', async () => {
   const [one, two] = [await server.world(), await server.world()];
   await one.fault('sendMessage', { status: 500 });
   expect((await send(two, 'x')).status).toBe(200);
@@ -105,13 +105,14 @@ test('a delayed delivery holds back later updates of its chat, but not updates o
   const { texts } = await webhookOf(world);
   await world.fault('delivery', { delay_ms: 60_000 });
   await world.person('ann').send('ann 1');
-  // A move of the clock waits until the fault delays the delivery.
+  // `advance` returns only after the fault has begun to delay the delivery.
   await server.advance(1);
   await world.person('ann').send('ann 2');
   await world.person('ben').send('ben 1');
   await expect.poll(() => texts).toEqual(['ben 1']);
   await server.advance(60_000);
-  // Allows repetitions, because a delivery is repeated if the clock moves before the answer was read.
+  // Ignores repeated texts. A delivery is repeated if the clock moves before Petrel has read the answer of the
+  // receiver.
   await expect.poll(() => [...new Set(texts)]).toEqual(['ben 1', 'ann 1', 'ann 2']);
 });
 

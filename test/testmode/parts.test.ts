@@ -32,14 +32,14 @@ test('a jump of the clock fires due timers once, in the order in which they are 
   time.after(11_000, () => fired.push('11 s'));
   await advance(real, time, 10_000);
   expect(fired).toEqual(['every 0.7 s', '1 s', '2 s']);
-  // The next multiple of 0.7 s after 10 s.
+  // After 10 s, the timer with an interval of 0.7 s is due next at 10.5 s.
   await real.advance(490);
   expect(fired).toHaveLength(3);
   await real.advance(20);
   expect(fired.slice(3)).toEqual(['every 0.7 s']);
 });
 
-test('after a reply of Redis, the test clock is still ahead by the added time', async () => {
+test('a reply from Redis does not undo a move of the test clock', async () => {
   const real = new VirtualTime();
   const time = new MovableTime(real);
   await advance(real, time, 3_600_000);
@@ -95,7 +95,7 @@ function clockIn(state: Partial<State>) {
     pool: { query: async () => log.push('postgres') },
   };
   const clock = new TestClock(options as unknown as ClockOptions);
-  /** Moves the test clock, and lets the clock of the machine run until the move has ended. */
+  /** Moves the test clock. Advances the clock of the machine until the move has ended. */
   const moved = async (ms: number) => {
     let done = false;
     const moving = clock.advance(ms).finally(() => {

@@ -1,4 +1,4 @@
-/** Tests that a test server touches no installation and leaves nothing behind. */
+/** Tests that a test server uses no store of an installation, and leaves no files or processes behind. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { runOn, testing } from './server.js';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** Allows more time, because a busy machine may take long to stop PostgreSQL. */
+/** A busy machine may take long to stop PostgreSQL. */
 const patiently = { timeout: 60_000 };
 
 /** Returns the folder of the test server on this port, if it exists. */

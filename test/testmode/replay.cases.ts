@@ -79,8 +79,8 @@ test('a replay sends the recorded files again if the caller provides them', asyn
 });
 
 /**
- * Starts a bot that answers in the chat of a message, and copies a message to ann when a person sends the command
- * /copy. Resolves when earlier updates have been dropped.
+ * Starts a bot that replies to each text and answers inline queries. On the command /copy, the bot copies the
+ * replied-to message to ann. Resolves when the bot has dropped earlier updates.
  */
 async function startGroupBot(world: World): Promise<void> {
   const bot = new Bot(world.bot.token, { client: { apiRoot: world.apiRoot } });
@@ -131,7 +131,7 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   await expect(ben.send('outside', { chat: 'group' })).rejects.toMatchObject({ status: 403 });
   const recording = JSON.parse(JSON.stringify(await first.save()));
 
-  // The ids of messages differ from the recording, because this world has an earlier message.
+  // Message ids differ from the ids in the recording, because this world already contains an earlier message.
   const second = await server.world(form);
   await second.person('cat').join('group');
   await second.person('cat').send('not in the recording', { chat: 'group' });
@@ -139,8 +139,8 @@ test('a replay finds the people, groups, replied-to messages, queries and albums
   const began = performance.now();
   const waitMs = 30_000;
   const { expected, actual } = await second.replay(recording, { waitMs });
-  // An inline query ends only after the bot has answered the query. A replay that waited for the end of the query
-  // before the bot's answer would wait in vain.
+  // An inline query ends only after the bot has answered the query. The replay must therefore continue to the bot's
+  // answer instead of waiting for the end of the query.
   expect(performance.now() - began).toBeLessThan(waitMs);
   expect(actual).toEqual(expected);
   expect(expected).toMatchObject([

@@ -7,7 +7,7 @@ import type { TestServer, World } from '../../src/testing/client.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 
-/** Uses the helpers of the build, because they start the program in the same folder. */
+/** Imports the built helpers, because the helpers start the program that is in their own folder. */
 export const testing: typeof import('../../src/testing/client.js') = await import(
   new URL('../../dist/testing/client.js', import.meta.url).href
 );

@@ -66,7 +66,7 @@ test('simulated people can start a bot, send, press buttons, join, react, leave 
   ]);
 });
 
-test('simulated people can send objects and files, edit, delete and vote', async () => {
+test('simulated people can send locations, contacts and files, edit and delete messages, and vote', async () => {
   const world = await server.world({ people: ['ann'], group: true });
   const ann = world.person();
   await ann.sendObject({ location: { latitude: 52.5, longitude: 13.4 } });

@@ -201,7 +201,7 @@ describe('in the model, a chat has one pin', () => {
     op(from, to, { what: 'unpin', ...(message ? { message } : {}) } as const, output);
   const read = (from: number, to: number, pinned: number) => op(from, to, { what: 'read' } as const, pinned);
 
-  test('the model accepts concurrent pins, one of which replaces the other', () => {
+  test('the model accepts that one of two concurrent pins replaces the other', () => {
     expect(verdict(pins, [pin(0, 9, 1), pin(0, 9, 2), read(10, 11, 1), unpin(12, 13, 'not_found', 2)])).toBe(
       'linearizable',
     );
@@ -254,7 +254,7 @@ describe('reactions', () => {
     );
   });
 
-  test('the model rejects a change with an unknown outcome that is applied twice', () => {
+  test('the model rejects a history in which a change with an unknown outcome is applied twice', () => {
     const once = [
       ...react(0, 9, 'set', 'a', null),
       read(1, 2, 'a', one),
@@ -386,7 +386,7 @@ describe('edits', () => {
       read(502, 503, 'a'),
       edit(1_000, 1_002, 'b'),
       read(1_003, 1_004, 'b'),
-      // The second edit was stored shortly before its answer.
+      // Both of the overlapping edits are possible: `c` may have been stored at 2,200 ms, and `d` a second later.
       edit(1_500, 3_200, 'c'),
       edit(1_500, 3_300, 'd'),
     ];
@@ -399,7 +399,7 @@ describe('edits', () => {
     expect(verdict(model, [edit(0, 1_100, 'a'), edit(0, 1_100, 'b'), edit(0, 1_900, 'c')])).toBe('violation');
   });
 
-  test('the model rejects a history with a refused first edit, and one with a lost edit', () => {
+  test('the model rejects a history with a refused first edit, and a history with a lost edit', () => {
     expect(verdict(model, [edit(0, 1, 'a', 'too_often')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a'), read(2, 3, 'new')])).toBe('violation');
     expect(verdict(model, [edit(0, 1, 'a', null), read(2, 3, 'new'), read(4, 5, 'a')])).toBe('linearizable');

@@ -1,8 +1,7 @@
 /**
- * Decides whether a history of concurrent calls is linearizable. A history is linearizable if all calls can be put in
- * one order. In this order, each call takes effect at a time between its start and its answer. In this order, a
- * sequential model must give the same answers. The search uses the algorithm of Wing and Gong with the memoisation of
- * Lowe. Each key is checked separately.
+ * Decides whether a history of concurrent calls is linearizable: whether there is an order in which each call takes
+ * effect between its start and its answer, and in which a sequential model gives the same answers. The search uses the
+ * algorithm of Wing and Gong with the memoisation of Lowe. Each key is checked separately.
  */
 import { byKey, describe, type Operation } from './history.js';
 
@@ -27,8 +26,8 @@ export interface Verdict {
   readonly unknown: number;
   readonly steps: number;
   /**
-   * The longest order that was found, and the calls that do not fit. The text is empty unless the result is
-   * `violation`.
+   * The longest order of calls that was found, and the calls that do not fit into this order. The text is empty unless
+   * the result is `violation`.
    */
   readonly explanation: string;
 }
@@ -54,9 +53,9 @@ interface Node<S> {
    * order.
    */
   readonly used: readonly number[];
-  /** The earliest possible time of the last operation. */
+  /** The earliest possible time at which the last operation takes effect. */
   readonly time: number;
-  /** The operation that was added last, and the node before it. */
+  /** The operation that was added last, and the node to which this operation was added. */
   readonly last: Operation | null;
   readonly before: Node<S> | null;
 }
@@ -85,7 +84,7 @@ class Search<I, O, S> {
     for (;;) {
       const node = stack.pop();
       if (!node) return 'violation';
-      // The order may lack calls with an unknown outcome, because they may never take effect.
+      // Calls with an unknown outcome may be absent from the order, because such calls may never take effect.
       if (node.first === this.#answered.length) return 'linearizable';
       if (this.#size(node) > this.#size(this.#longest)) this.#longest = node;
       for (const next of this.#successors(node)) {
@@ -133,14 +132,14 @@ class Search<I, O, S> {
     return (this.#unknown[i]?.effectBy ?? Number.POSITIVE_INFINITY) >= time;
   }
 
-  /** Returns the nodes with one more operation. The search tries the last returned node first. */
+  /** Returns the nodes that extend `node` by one operation. The search tries the last returned node first. */
   #successors(node: Node<S>): Node<S>[] {
     const { answered, unknown } = this.#candidates(node);
     const found: Node<S>[] = [];
     const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
-      // If several calls are equal, tries only the earliest of them, because this call can take the place of any other.
+      // Equal calls are interchangeable, so only the earliest of them is tried.
       const input = JSON.stringify(operation.input);
       if (tried.has(input)) continue;
       tried.add(input);
@@ -178,7 +177,7 @@ class Search<I, O, S> {
     return { first, ahead: node.ahead.slice(gone) };
   }
 
-  /** Describes the end of the longest order, and the calls that do not fit after it. */
+  /** Describes the end of the longest order, and the calls that do not fit after this order. */
   explain(): string {
     const start = this.#answered[0]?.invokedAt ?? 0;
     const order: string[] = [];

@@ -35,10 +35,10 @@ export type PinCall =
   | { readonly what: 'unpin'; readonly message?: number }
   | { readonly what: 'unpinAll' }
   | { readonly what: 'read' };
-/** The deletion of a message also unpins it. */
+/** Deleting a message also unpins the message. */
 export type PinInput = PinCall | { readonly what: 'drop'; readonly message: number };
 
-/** Reads return the id of the pinned message. */
+/** A read returns the id of the pinned message. */
 export type PinOutput = 'done' | 'not_found' | number;
 
 export const pins: Model<PinInput, PinOutput, number> = {
@@ -64,10 +64,10 @@ export const pins: Model<PinInput, PinOutput, number> = {
 };
 
 /**
- * The reactions of people on a post. Each answer shows the whole post as its caller sees it. The answer to a change
- * shows the post at one moment between the change and the answer. If a change is repeated after a lost reply, the
- * answer also shows changes that others made in the meantime. A change with an answer therefore has a second step,
- * `shown`.
+ * The reactions to a post. Each answer shows the whole post as the caller sees it. The answer to a change may show the
+ * post at any moment between the change and the answer. If a change is repeated after a lost reply, its answer also
+ * shows changes that other people made in the meantime. A change with an answer is therefore modelled in two steps: the
+ * change itself, and `shown`.
  */
 export type ReactionInput =
   | { readonly what: 'set'; readonly person: string; readonly emoji: string }
@@ -77,7 +77,7 @@ export type ReactionInput =
   | { readonly what: 'read'; readonly person: string };
 
 export interface ReactionOutput {
-  /** The caller's own emoji, or null if they are not checked. */
+  /** The emoji of the caller's reactions, or null if these reactions are not checked. */
   readonly own: readonly string[] | null;
   readonly counts: Readonly<Record<string, number>>;
 }
@@ -180,7 +180,7 @@ interface TokenState {
   readonly issued: readonly string[];
   /** The index of the first token that may still work. */
   readonly from: number;
-  /** True if the last token must work. */
+  /** Whether the last token is certain to work. */
   readonly settled: boolean;
 }
 
@@ -214,14 +214,14 @@ export function replacementSteps(
 /** The text of a message. At most one edit is stored in each `interval` ms. */
 export type EditInput = { readonly what: 'edit'; readonly text: string } | { readonly what: 'read' };
 
-/** Reads return the text. */
+/** A read returns the text of the message. */
 export type EditOutput = { readonly text: string } | 'done' | 'too_often';
 
 interface EditState {
   readonly text: string;
-  /** The earliest possible time of the last stored edit. */
+  /** The earliest possible time at which the last edit was stored. */
   readonly editedAt: number;
-  /** The earliest possible time of the last operation. */
+  /** The earliest possible time at which the last operation takes effect. */
   readonly now: number;
 }
 
@@ -234,7 +234,8 @@ export const edits = (text: string, intervalMs: number): Model<EditInput, EditOu
       const shown = output === null || (typeof output === 'object' && output.text === state.text);
       return shown ? { ...state, now } : null;
     }
-    // Does not allow this answer for a message that was never edited, because such a message can be edited immediately.
+    // Does not allow the refusal `too_often` for a message that was never edited, because such a message can be edited
+    // immediately.
     if (output === 'too_often') return Number.isFinite(state.editedAt) ? { ...state, now } : null;
     const editedAt = Math.max(now, state.editedAt + intervalMs);
     return editedAt <= answeredAt ? { text: input.text, editedAt, now: editedAt } : null;

@@ -1,8 +1,8 @@
 /**
- * Changes the code of the process that preloads this file (`--import`). MUTATIONS is a JSON array of a file, a regular
- * expression, and the text that replaces its first match. The file is a script, or `dist/main` for all parts of the
- * program. Throws if a script has no match. For `dist/main`, the caller must check that at least one part of the
- * program has a match.
+ * Changes the code of the process that preloads this file (`--import`). MUTATIONS is a JSON array. Each item has a
+ * file, a regular expression, and the text that replaces the first match of the expression. The file is a script, or
+ * `dist/main`, which means every part of the built program. Throws if a script has no match. For `dist/main`, the
+ * caller must check that at least one part has a match.
  */
 import fs from 'node:fs';
 import { register, syncBuiltinESMExports } from 'node:module';

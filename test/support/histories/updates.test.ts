@@ -26,7 +26,7 @@ test('the checker accepts consecutive updates of several chats', () => {
   expect(check([arrival(7), arrival(8, 'b'), arrival(9)], { acknowledged: ['m7', 'm9'] })).toEqual([]);
 });
 
-test('the checker accepts updates of different chats in any order if they are pushed', () => {
+test('the checker accepts pushed updates of different chats in any order', () => {
   const arrivals = [arrival(8, 'b'), arrival(7), arrival(9)];
   expect(check(arrivals, { ordered: 'chat' })).toEqual([]);
   expect(check(arrivals)).toEqual(['reordered: update 7 after 8']);

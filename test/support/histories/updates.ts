@@ -11,7 +11,8 @@ export interface Arrival {
   readonly message: number;
   readonly text: string;
   /**
-   * Whether the update arrived before and the receiver had not confirmed it. The receiver must then expect it again.
+   * Whether the update had arrived before without a confirmation by the receiver. The receiver must expect such an
+   * update again.
    */
   readonly announced: boolean;
 }
@@ -31,12 +32,12 @@ export const arrivalsOf = (polls: readonly Poll[]): Arrival[] =>
   polls.flatMap(({ offset, updates }) => updates.map((each) => ({ ...each, announced: each.id >= offset })));
 
 export interface UpdateRules {
-  /** Polls return updates in the order of their ids. Webhooks keep only the order of each chat. */
+  /** Polls return updates in the order of their ids. Webhooks deliver updates in order only within each chat. */
   readonly ordered: 'bot' | 'chat';
   /** How many times the ids may skip `skipLeast` ids or more. One such skip is allowed for each restart of Redis. */
   readonly skips: number;
   readonly skipLeast: number;
-  /** The texts of messages that were acknowledged. They must arrive. */
+  /** The texts of acknowledged messages. Each of them must arrive. */
   readonly acknowledged: readonly string[];
   /** The texts of all messages that were attempted. No other text may arrive. */
   readonly attempted: ReadonlySet<string>;
