@@ -62,7 +62,8 @@ class LongestFirst extends BaseSequencer {
 const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
 /**
- * These tests install programs, need root or start their own topology. The variable beside a test turns the test on.
+ * These tests install programs, need root or start their own topology. They run only if the variable beside the test is
+ * set.
  */
 const onlyWhenAsked = Object.entries({
   PETREL_TEST_IMAGE: 'test/deploy/*.long.test.ts',
@@ -76,9 +77,9 @@ const onlyWhenAsked = Object.entries({
 const folder = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /**
- * When the whole short tier runs, tests import the built form of a source file. The whole short tier always runs after
- * a build. Node loads built modules itself. This takes less processor time than transforming the source file in this
- * process.
+ * In a run of all tests of the short tier, tests import the built files of `src` from `dist`, because a build always
+ * comes first. Node loads these files itself, which takes less processor time than transforming the source files in
+ * this process.
  */
 const built: Plugin = {
   name: 'built',
@@ -94,7 +95,7 @@ const built: Plugin = {
 const timeouts = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
-  // On a busy machine, a polled condition can take seconds to become true.
+  // `expect.poll` waits for up to 15 s, because a condition can take seconds to become true on a busy machine.
   expect: { poll: { timeout: 15_000 } },
 };
 
@@ -114,9 +115,9 @@ function project(
 export default defineConfig({
   plugins: [built],
   test: {
-    // Runs once for all projects.
+    // The global setup runs once for all projects.
     globalSetup: ['test/support/global_setup.ts'],
-    // A worker stops its shared service when the worker ends.
+    // Allows time for each worker to stop its shared service.
     teardownTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
     projects: [
@@ -124,8 +125,8 @@ export default defineConfig({
         include: ['test/**/*.test.ts'],
         // In the short tier, the short browser tests run in parallel with the other tests.
         exclude: [long, ...(quick ? [] : [ui])],
-        // The target machines have two cores. The limit is twice the number of cores, because a test file mostly waits
-        // for the processes that it started.
+        // The limit of four workers is twice the number of cores of the target machines, because a test file mostly
+        // waits for the processes that it started.
         maxWorkers: 4,
         isolate: false,
       }),
