@@ -271,7 +271,7 @@ describe('a refused sign-in changes nothing', () => {
     const flow = JSON.parse(secrets.open(Buffer.from(cookie.split('=')[1] ?? '', 'base64url'), owner));
     expect(flow.until).toBeGreaterThan(Date.now() + 9 * 60_000);
     const strange = createSecrets(TOKEN_PEPPER, [{ id: TOKEN_KEYS[0]?.id ?? '', key: Buffer.alloc(32) }]);
-    const late = secrets.seal(JSON.stringify({ ...flow, until: Date.now() - 1 }), owner);
+    const late = secrets.seal(JSON.stringify({ ...flow, until: Date.now() - 60_000 }), owner);
     for (const record of [late, strange.seal(JSON.stringify(flow), owner)])
       await refused(400, expired, () =>
         finishSignIn(service, `petrel-sign-in=${record.toString('base64url')}`, answer),
