@@ -9,8 +9,9 @@
 @err     message_missing  ticket text
 ]]
 -- The content is a map. In a media message, the media follow this map. The origin is a map of fields that never change.
--- In a channel, the post id follows the origin. The header has these fields: 1 format, 2 version, 3 date (s), 4 edited
--- at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of keyboard.
+-- In a channel, the post id follows the origin. The fields of the header are (1) the format, (2) the version, (3) the
+-- date in s, (4) the time of the last edit in ms, (5) the sender, (6) the kind, (7) the flags, (8) the length of the
+-- content in bytes, and (9) the length of the keyboard in bytes.
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED, FLAG_INLINE = 4, 8
 

@@ -58,7 +58,7 @@ export const webhooks: Json = {
         410: { description: 'If the receiver answers 410 for 23 hours, the webhook is removed.' },
         default: {
           description:
-            'The delivery is retried for up to 24 hours. Each retry waits at least as long as `Retry-After` asks, up to an hour.',
+            'The delivery is retried for up to 24 hours. Each retry waits at least as long as `Retry-After` asks. A `Retry-After` of more than an hour counts as an hour.',
         },
       },
     },

@@ -23,7 +23,7 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** Programs of this schema version and later can use the present schema. */
+  /** The schema version of the oldest program that can use the present schema. */
   readonly serves: number;
 }
 

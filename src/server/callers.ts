@@ -102,7 +102,7 @@ export class Callers {
   /** Returns the person of a token. Throws `unauthorized` if the token is not valid, or `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
-    // A rejected token of the identity provider does not count as a guess against the client address.
+    // If a token that the identity provider issued is rejected, this does not count as a guess of the client address.
     const isExternal = this.#options.provider?.takes(token) ?? false;
     const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
     if (!isExternal) this.#checkGuesser(request, token);

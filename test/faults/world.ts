@@ -65,8 +65,8 @@ export interface World {
 }
 
 /**
- * The calls that create a world. `databaseUrl` is needed if the test stops servers, because the world then waits until
- * the copies in Redis are up to date.
+ * The calls that create a world. A test that stops servers must give `databaseUrl`. With it, the world compares the
+ * copies in Redis with Postgres, and waits until the copies are up to date.
  */
 export type WorldCalls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'> &
   Partial<Pick<Service, 'databaseUrl'>>;

@@ -68,7 +68,7 @@ test('drain() finishes open requests and ends each connection after its reply', 
   await server.close();
 });
 
-test('close() ends an idle connection after its next reply, even if the client pauses between requests', async () => {
+test('after close(), a connection that was idle ends after its next reply', async () => {
   const { server, port } = await start((request) => request.reply(200, `"${request.path}"`), {
     quietMs: 5_000,
   });

@@ -302,7 +302,7 @@ describe('partitions are recovered', () => {
       expect(texts(await messageRows(node.pool))).toEqual(['kept']);
     });
 
-    it('Redis keeps its unflushed changes if it lost only changes that were already flushed', async () => {
+    it('if Redis loses only flushed changes, its unflushed changes are kept', async () => {
       await node.recovery.recover(partition(), runId());
       await putMessage(node, chat, 1, 'only in Redis');
       await flush();

@@ -153,7 +153,7 @@ test('if a consumer returns after its chats have moved, its offset confirms no u
   expect(await pending()).toBe(0);
 });
 
-test('a longer lease keeps the chats of a consumer that processes updates', async () => {
+test('a consumer with a longer lease keeps its chats while it processes updates', async () => {
   await say(people[0] as Person, 'slow');
   const got = await take(a, 'slow', { leaseMs: 60_000 });
   const other = take(b, 'other', { timeout: 6 });

@@ -124,7 +124,7 @@ test('a deleted recording is not sent, and the microphone is released', async ()
 
 test('a person learns why the microphone cannot be used', async () => {
   for (const [error, text] of [
-    ['NotAllowedError', 'This page may not use the microphone. Allow it in the browser settings.'],
+    ['NotAllowedError', 'This page isn’t allowed to use the microphone. Allow it in the browser settings.'],
     ['NotFoundError', 'No microphone was found.'],
     ['AbortError', 'The recording failed. Try again.'],
   ] as const) {

@@ -38,7 +38,7 @@ const updateId = optional(
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again, each with its original update_id. The call can replay all dead letters, or a range of update ids. A range includes both dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries. One call delivers at most ${storeLimits.replay_max} updates.`,
+  summary: `Delivers updates again, each with its original update_id. The call can replay all dead letters, or a range of update ids. A range selects from the dead letters and from the last ${ruleLimits.delivery_successes_kept} successful deliveries. One call delivers at most ${storeLimits.replay_max} updates.`,
   params: z.object({
     bot_id: botId,
     from_update_id: updateId.describe('Id of the first update of a range'),

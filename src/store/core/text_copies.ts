@@ -7,8 +7,8 @@ import { pack, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 
 /**
- * The id for a text. A text without an id also gets a copy, with the id 0, so that repeated lookups do not query
- * Postgres. The version is 0 if the text never had an id.
+ * The id of a text. If a text has no id, Redis stores the id 0 for it, so that repeated lookups do not query Postgres.
+ * The version is 0 if the text has never had an id.
  */
 export interface TextRow {
   readonly version: number;

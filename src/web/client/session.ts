@@ -143,8 +143,8 @@ function leave(last: Promise<unknown> = Promise.resolve()): void {
   write(tab, null);
   token.set('');
   me.set(null);
-  // Loading the page again removes everything that was loaded for this person. With an empty fragment, the page opens
-  // no chat.
+  // Reloads the page, which removes everything that was loaded for this person. Empties the fragment of the URL first,
+  // so that the page opens no chat.
   location.hash = '';
   void within(leaving_ms_max, last).then(() => location.reload());
 }

@@ -15,8 +15,8 @@ const QuickRow = lazy(async () => ({ default: (await import('./quick_row.js')).Q
 const Reactors = lazy(async () => ({ default: (await import('./reactors.js')).Reactors }));
 
 /**
- * Shows the button that adds a reaction. A press opens the emoji picker. Hovering over the button or a long press shows
- * the row of quick reactions.
+ * Shows the button that adds a reaction. A press opens the emoji picker. A long press shows the row of quick reactions,
+ * and so does a pointer over the button.
  */
 function AddReaction({ post }: { post: Post }) {
   const button = useRef<HTMLButtonElement>(null);

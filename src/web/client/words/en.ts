@@ -83,7 +83,7 @@ export const en = {
   fail_creator_stays: 'The creator can’t leave the chat.',
   fail_declined: 'This person declined an invitation to this chat.',
   fail_link: 'This link no longer works.',
-  fail_microphone: 'This page may not use the microphone. Allow it in the browser settings.',
+  fail_microphone: 'This page isn’t allowed to use the microphone. Allow it in the browser settings.',
   fail_missing: 'This no longer exists.',
   fail_name_invalid: 'This name is not allowed.',
   fail_network: 'No connection. Try again.',
