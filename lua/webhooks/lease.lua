@@ -39,8 +39,8 @@ redis.call('HDEL', state_key, 'rung', 'hold')
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
--- Makes the worker read the queue from its first entry, because this Redis may have lost the list of parked updates.
--- Parked updates are before the cursor.
+-- This Redis may have lost the list of parked updates. A read from the cursor would miss parked updates, so the worker
+-- reads the queue from its first entry.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
 -- If the receiver was down, sends the receiver only one update, as a probe.
 local most = probes > 0 and 1 or tonumber(limit)

@@ -182,7 +182,7 @@ export const signedLink = z
   })
   .meta({
     id: 'SignedLink',
-    description: 'The URL of a page, with signed data about the caller.',
+    description: 'The URL of a page. The URL contains signed data about the caller.',
   });
 
 export const forwardOrigin = z

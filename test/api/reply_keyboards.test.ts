@@ -48,7 +48,7 @@ test('the person still sees the last reply keyboard after many messages and an e
   expect((await shownTo(ann, bot.id)).reply_keyboard).toEqual(forced);
 });
 
-test('a copy has the reply keyboard from the call, and a deleted message no longer shows its reply keyboard', async () => {
+test('a copied message has the reply keyboard from the copying call, and a deleted message shows no reply keyboard', async () => {
   const from = { chat_id: ann.id, from_chat_id: ann.id };
   const { message_id } = await resultOf(send(ann.id, 'Original', full));
   const copied = await resultOf(

@@ -235,7 +235,7 @@ test('after a poll without a consumer name, the first confirmation of a stream c
   expect(await world.pending()).toEqual(new Set([101]));
 });
 
-test('if updates leave a stream and come back in another order, the stream sends all of them again', async () => {
+test('if a stream loses updates and gets them back in another order, the stream sends all of them again', async () => {
   await emptied(client);
   const world = new StreamWorld(client);
   await world.add(0);

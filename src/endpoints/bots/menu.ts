@@ -12,7 +12,7 @@ import { signedLink } from '../../wire/results.js';
 export const openMenu = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/menu',
-  summary: 'Returns the URL of a bot’s menu button, with signed data about the caller.',
+  summary: 'Returns the URL of a bot’s menu button. The URL contains signed data about the caller.',
   params: z.object({
     username: z.string(),
     url: z.string().describe('the address that the person has seen'),

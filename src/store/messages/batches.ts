@@ -52,8 +52,8 @@ export class Batches {
   }
 
   /**
-   * Deletes up to `limits.messages_batch_max` messages in one step, either all or none. Skips ids without a message.
-   * Errors: `chat_not_found`, the errors for non-members, `message_cant_be_deleted`.
+   * Deletes up to `limits.messages_batch_max` messages in one step. If one of them cannot be deleted, deletes none.
+   * Skips ids without a message. Errors: `chat_not_found`, the errors that a non-member gets, `message_cant_be_deleted`.
    */
   async removeMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<void> {
     const { scripts, keys, requestId } = this.context;
