@@ -303,14 +303,17 @@ function trend(results: Results, kept: readonly Results[]): string {
 }
 
 function head(results: Results): string {
-  const { good, words, missed } = verdictOf(results);
+  const { good, words } = verdictOf(results);
+  const missed = results.goals.filter(({ met }) => met === false);
   const kind = good === null ? '' : good ? ' yes' : ' no';
   const warnings = warningsOf(results).map(
     (warning) => `<p class="early" role="alert"><b>Warning.</b> ${safe(warning)}</p>`,
   );
   const ended = results.ended ? `<p class="early">The run ended early: ${safe(results.ended)}</p>` : '';
   const list =
-    missed.length === 0 ? '' : `<ul>${missed.map((goal) => `<li>${safe(goal)}</li>`).join('')}</ul>`;
+    missed.length === 0
+      ? ''
+      : `<ul>${missed.map(({ proof, what, figure }) => `<li>${safe(`${proof}, ${what}: ${figure}`)}</li>`).join('')}</ul>`;
   return `${warnings.join('')}${ended}<p class="verdict${kind}">${safe(words)}</p>${list}`;
 }
 

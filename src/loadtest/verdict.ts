@@ -71,11 +71,9 @@ export interface Verdict {
   /** Null if the run decided no goal. */
   readonly good: boolean | null;
   readonly words: string;
-  /** The goals that are not met. */
-  readonly missed: readonly string[];
 }
 
-/** Returns the result of a run in one or two sentences, and the missed goals. */
+/** Returns the result of a run in one or two sentences. */
 export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): Verdict {
   const missed = goals.filter(({ met }) => met === false);
   const met = goals.filter((row) => row.met === true).length;
@@ -85,9 +83,8 @@ export function verdictOf({ goals, ended }: Pick<Results, 'goals' | 'ended'>): V
     return {
       good: false,
       words: `${missed.length} of ${goals.length} measured goals ${missed.length === 1 ? 'is' : 'are'} not met.${undecided}`,
-      missed: missed.map(({ proof, what, figure }) => `${proof}, ${what}: ${figure}`),
     };
-  if (met === 0) return { good: null, words: `This run decides no goal.${undecided}`, missed: [] };
+  if (met === 0) return { good: null, words: `This run decides no goal.${undecided}` };
   const words = met === 1 ? 'The measured goal is met.' : `All ${met} decided goals are met.`;
-  return { good: ended === '' ? true : null, words: `${words}${undecided}`, missed: [] };
+  return { good: ended === '' ? true : null, words: `${words}${undecided}` };
 }

@@ -58,15 +58,15 @@ test('the page of the benchmark begins with the verdict', () => {
 });
 
 test.each([
-  [[true, true], '', true, 'All 2 decided goals are met.', []],
-  [[true, null], '', true, 'The measured goal is met. 1 could not be decided.', []],
-  [[true, false, false], '', false, '2 of 3 measured goals are not met.', ['P1, a: 1', 'P1, a: 1']],
-  [[], '', null, 'This run decides no goal.', []],
+  [[true, true], '', true, 'All 2 decided goals are met.'],
+  [[true, null], '', true, 'The measured goal is met. 1 could not be decided.'],
+  [[true, false, false], '', false, '2 of 3 measured goals are not met.'],
+  [[], '', null, 'This run decides no goal.'],
   // A run that ended early has not measured all goals, so its verdict is neither good nor bad.
-  [[true], 'interrupted', null, 'The measured goal is met.', []],
-])('goals with the results %j (ended: %j) give the verdict %j', (met, ended, good, words, missed) => {
+  [[true], 'interrupted', null, 'The measured goal is met.'],
+])('goals with the results %j (ended: %j) give the verdict %j', (met, ended, good, words) => {
   const goals = met.map((each) => ({ proof: 'P1', what: 'a', figure: '1', goal: '1', met: each }));
-  expect(verdictOf({ goals, ended })).toEqual({ good, words, missed });
+  expect(verdictOf({ goals, ended })).toEqual({ good, words });
 });
 
 test('the page of the benchmark shows a warning above the verdict if other programs ran during the benchmark', () => {
