@@ -56,7 +56,7 @@ test('the clock uses the first Redis answer even if it is late', () => {
   expect(offset()).toBe(7_000);
 });
 
-test('the signal of a deadline is aborted when its time is over', async () => {
+test('the signal of a deadline is aborted at the deadline', async () => {
   const signal = time.deadline(1_000);
   await time.advance(999);
   expect(signal.aborted).toBe(false);

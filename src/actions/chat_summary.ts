@@ -24,8 +24,8 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // First cuts the text by UTF-16 code units, because splitting a long text into characters is slow. As a character has
-  // at most two code units, enough characters remain.
+  // Splitting a long text into characters is slow. The text is therefore shortened before it is split. A character has
+  // at most two UTF-16 code units, so enough characters remain.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }

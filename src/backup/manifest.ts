@@ -29,7 +29,7 @@ const schema = database.extend({
    */
   installation: z.record(z.string(), z.string()),
   shards: z.array(database.extend({ id: z.number() })).default([]),
-  /** The names of the Redis files, one for each master. Empty for a backup without Redis. */
+  /** The names of the Redis files, one for each master. Empty if the backup does not contain Redis. */
   redis: z.array(z.string()),
   files: z.array(file),
 });

@@ -111,11 +111,11 @@ export class Drain {
   #more: Lease['more'];
   #gone: Lease['gone'];
   #dropped: Lease['dropped'];
-  /** When the lease was last renewed (monotonic clock). */
+  /** The monotonic time in ms at which the lease was last renewed. */
   #renewedAt: number;
   /** The time of Redis and the monotonic time, read at the same moment. */
   #clock: { readonly redis: number; readonly own: number };
-  /** When the next parked chat may be retried (monotonic clock). */
+  /** The monotonic time in ms at which the next parked chat may be retried. */
   #retryAt = Number.POSITIVE_INFINITY;
   /** If the webhook was deleted, requests in flight may still be acknowledged until this time. */
   #graceEnd = Number.POSITIVE_INFINITY;
@@ -124,7 +124,7 @@ export class Drain {
   #hinted = false;
   #changed = false;
   #stepping = false;
-  /** When an update was last fetched or settled (monotonic clock). */
+  /** The monotonic time in ms at which an update was last fetched or settled. */
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};

@@ -25,7 +25,7 @@ const jitterFrom = 2;
 
 export interface Attempt {
   readonly failures: number;
-  /** When the update was created, as Unix time in ms. */
+  /** The Unix time in ms at which the update was created. */
   readonly madeAtMs: number;
   /** The age in ms at which retries of the update end (see `ageMaxOf`). The default is the age for most updates. */
   readonly ageMaxMs?: number;
@@ -102,7 +102,8 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
 }
 
 /**
- * When the webhook's present series of 410 answers began, as Unix time in ms. Undefined if the last answer was not 410.
+ * The Unix time in ms at which the webhook's present series of 410 answers began. Undefined if the last answer was not
+ * 410.
  */
 export type GoneSince = number | undefined;
 

@@ -22,7 +22,7 @@ export interface TokenAnswer {
 }
 
 /**
- * Thrown when the query that the browser brings back is not an answer from this provider. Such a query may be forged.
+ * Thrown if the query of the callback does not come from this provider. Such a query may be forged.
  */
 export class AnswerError extends Error {}
 

@@ -50,7 +50,8 @@ export interface RedisIdentity {
 }
 
 /**
- * When a node may start to use an empty Redis. The former Redis is the one that the installation used last.
+ * The condition on which a node may start to use an empty Redis. The former Redis is the one that the installation used
+ * last.
  * - `unless_used` (roles): only if no other node uses the former Redis.
  * - `never` (commands): only if the installation has never used a Redis.
  * - `rebuild` (`petrel redis rebuild`): unless another node can still reach the former Redis. The new Redis may be one

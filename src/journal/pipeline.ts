@@ -1,6 +1,6 @@
 /**
  * Runs the write-behind loop of one shard. The loop reads the beginnings of the shard's journals, writes one batch,
- * commits, and only then settles the batch, which means that its entries leave the journal.
+ * commits, and only then settles the batch. Settling removes the batch's entries from the journal.
  *
  * While a batch is being written, the previous batch is settled and the next batch is read. Only one batch is written
  * at a time, so that commits, watermarks and trims follow the order of the journal.
@@ -69,7 +69,7 @@ export interface PipelineStats {
 }
 
 interface ReadAt extends ReadResult {
-  /** When the batch was read (ms on the monotonic clock). */
+  /** The monotonic time in ms at which the batch was read. */
   readonly at: number;
 }
 
@@ -89,7 +89,7 @@ interface InFlight {
 interface Kept extends Committed {
   readonly batch: ReadAt;
   readonly written: WrittenBatch;
-  /** When the batch was committed (ms on the monotonic clock). */
+  /** The monotonic time in ms at which the batch was committed. */
   readonly at: number;
 }
 
@@ -130,7 +130,7 @@ export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #time: Time;
   readonly #counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
-  /** When each leased partition was last read to the end of its journal (monotonic clock). */
+  /** The monotonic time in ms at which each leased partition was last read to the end of its journal. */
   readonly #caughtUpAt = new Map<number, number>();
   readonly #lengths = new Map<number, number>();
   readonly #unsettled: ReturnType<typeof createUnsettled>;
@@ -371,7 +371,7 @@ export class Pipeline {
     this.#keptBytes = 0;
   }
 
-  /** When the batches in `#kept` must be settled (monotonic clock). */
+  /** The monotonic time in ms at which the batches in `#kept` must be settled. */
   #settlingAt(): number {
     return (this.#kept[0]?.at ?? Number.POSITIVE_INFINITY) + limits.settle_wait_ms_max;
   }

@@ -1,6 +1,6 @@
 /**
- * Settles batches after their commit, which means that their entries leave the journal. Redis may then also drop the
- * changed entities when they are unused.
+ * Settles batches after their commit. Settling removes the batches' entries from the journal. Redis may then also drop
+ * the changed entities when they are unused.
  */
 
 import type { ScriptRunner } from '../redis/scripts/scripts.js';

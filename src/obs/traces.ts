@@ -22,7 +22,7 @@ interface Span {
   readonly name: string;
   /** The span's kind in OTLP: 1 is internal, 2 is server, 3 is client. */
   readonly kind: 1 | 2 | 3;
-  /** When the span began and ended, as Unix time in ms. */
+  /** The Unix times in ms at which the span began and ended. */
   readonly beginMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
@@ -64,7 +64,7 @@ export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
   readonly change: string;
-  /** When the update was created, as Unix time in ms. */
+  /** The Unix time in ms at which the update was created. */
   readonly madeMs: number;
   readonly latencyMs: number;
   readonly tries: number;

@@ -19,7 +19,7 @@ export interface Move {
   readonly target: number;
   readonly step: MoveStep;
   readonly since: Date;
-  /** When the process that runs the move last reported. */
+  /** The time of the last report from the process that runs the move. */
   readonly renewed_at: Date;
 }
 

@@ -232,7 +232,7 @@ export interface FollowOptions {
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** When the map was requested (monotonic clock). */
+  /** The monotonic time in ms at which the map was requested. */
   readonly at: number;
   /**
    * The name under which this process reports the epoch of its shard map. Without a name, the process reports nothing.

@@ -17,10 +17,10 @@ export interface DatabaseFacts {
   readonly connectionsMax: number;
   readonly quarantined: number;
   /**
-   * For how many days ahead the table of delivery failures has partitions. Null for a database that stores no chats.
+   * For how many days ahead the table of delivery failures has partitions. Null if the database stores no chats.
    */
   readonly failureDaysAhead: number | null;
-  /** For how many days ahead the table of messages has partitions. Null for a database that stores no chats. */
+  /** For how many days ahead the table of messages has partitions. Null if the database stores no chats. */
   readonly messageDaysAhead: number | null;
   /**
    * The table partitions for delivered updates. Null if UPDATES_DAYS is not set, and for a database that stores no

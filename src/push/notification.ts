@@ -12,7 +12,7 @@ export interface Notification {
   readonly message_id: number;
   readonly title: string;
   readonly body: string;
-  /** When the message was sent, as Unix time in seconds. */
+  /** The Unix time in seconds at which the message was sent. */
   readonly date: number;
 }
 

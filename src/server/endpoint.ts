@@ -49,7 +49,7 @@ export interface PublicPost {
   readonly title: string;
   /** Unix time in seconds. */
   readonly date: number;
-  /** The emoji and title that represent the content, or '' for a text message. */
+  /** The emoji and title that represent the content, or '' if the content is a text. */
   readonly sign: string;
   /** The text or caption, without spoilers. */
   readonly text: string;

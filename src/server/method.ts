@@ -30,7 +30,9 @@ export interface MethodContext {
   readonly receivers: Receivers;
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly onGone: (listener: () => void) => void;
-  /** The call's request. Null for a call in a receiver's answer to a delivery, which cannot return a stream. */
+  /**
+   * The call's request. Null if the call is in a receiver's answer to a delivery. Such a call cannot return a stream.
+   */
   readonly request: ApiRequest | null;
 }
 

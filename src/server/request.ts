@@ -53,7 +53,7 @@ export interface ApiRequest {
   called: string;
   /** The caller's id for the access log, or 0 while it is unknown. */
   calledBy: number;
-  /** The reply's header `traceparent`, or '' for none. */
+  /** The reply's header `traceparent`, or '' if the reply has no such header. */
   answerTraceparent: string;
   /** The complete body within `limits`. Empty if the request had none. */
   readonly body: Buffer;

@@ -66,8 +66,8 @@ export class Shares {
   /** The start of the last sequence of calls by the previous account, which made calls before `#latest` did. */
   #othersAt = Number.NEGATIVE_INFINITY;
   /**
-   * When a call last ran immediately on arrival. Recorded only while calls are waiting, and always after the first
-   * pause.
+   * The time at which a call last ran immediately on arrival. Recorded only while calls are waiting, and always
+   * after the first pause.
    */
   #atOnceAt = Number.NEGATIVE_INFINITY;
   #restsUntil = 0;

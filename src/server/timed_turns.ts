@@ -27,7 +27,7 @@ interface Waiting {
  */
 const share = 0.2;
 const burst_ms = 2_000;
-/** When this many accounts are stored, accounts that have their whole burst available again are removed. */
+/** Once this many accounts are stored, accounts whose whole burst is available again are removed. */
 const accounts_max = 10_000;
 
 export class TimedTurns {
@@ -35,7 +35,7 @@ export class TimedTurns {
   readonly #time: Pick<Time, 'monotonic' | 'after' | 'cancel'>;
   readonly #own: ReturnType<typeof createTurns>;
   readonly #waiting = new Set<Waiting>();
-  /** Until when each account is busy, according to the monotonic clock. */
+  /** The monotonic time in ms until which each account is busy. */
   readonly #busyUntil = new Map<number | string, number>();
   readonly #running = { all: 0, busy: 0 };
 

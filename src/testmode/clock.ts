@@ -96,8 +96,8 @@ export class TestClock {
     if (isDelayed(botOf(bot))) return true;
     if (delivering === 'busy') return false;
     if (hook === null || delivering === 'paused' || Number(hold ?? 0) > time.now()) return true;
-    // If no delivery runs although the queue is leased, the lease was lost when the clock was moved. Until it expires,
-    // the queue's retries are not due.
+    // If no delivery runs although the queue is leased, the lease was lost when the clock was moved. Until the lease
+    // expires, the queue's retries are not due.
     if (delivering === 'none' && Number(leased ?? 0) > time.now()) return false;
     return updates === parked && due === 0;
   }

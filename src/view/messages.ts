@@ -12,7 +12,7 @@ import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 export interface Viewer {
   readonly isBot: boolean;
   readonly bot: Profile | null;
-  /** The viewer's id in the application API. Absent for bots. */
+  /** The viewer's id in the application API. Absent if the viewer is a bot. */
   readonly person?: number;
 }
 

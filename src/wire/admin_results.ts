@@ -260,7 +260,7 @@ const operatorQueue = z
     dead_count: count.describe('Number of updates of this queue that became dead letters so far'),
     failing_date: unixSeconds
       .optional()
-      .describe('Since when all attempts failed. Absent while attempts succeed'),
+      .describe('Time since which all attempts have failed. Absent if the last attempt succeeded'),
     last_error_date: unixSeconds.optional(),
     last_error_message: z.string().optional(),
     next_try_date: unixSeconds
@@ -293,7 +293,9 @@ export const operatorBot = z
     state: z
       .enum(['active', 'suspended', 'blocked'])
       .describe('`blocked`: the token leaked, and the bot has no new one'),
-    state_date: unixSeconds.optional().describe('When the bot was suspended or its token was blocked'),
+    state_date: unixSeconds
+      .optional()
+      .describe('Time at which the bot was suspended or its token was blocked'),
     owner: z
       .strictObject({ ...accountName, suspended: z.boolean() })
       .optional()
@@ -322,7 +324,7 @@ export const operatorPerson = z
     ...accountName,
     created_date: unixSeconds,
     state: z.enum(['active', 'suspended']),
-    state_date: unixSeconds.optional().describe('When the person was suspended'),
+    state_date: unixSeconds.optional().describe('Time at which the person was suspended'),
     bot_count: count,
   })
   .meta({ id: 'OperatorPerson', description: 'A person as administrators see them.' });

@@ -302,7 +302,7 @@ export const botChatMember = z
     is_anonymous: flag.optional(),
     is_member: flag.optional().describe('Only for restricted members'),
     custom_title: z.string().optional().describe('Title of an administrator'),
-    until_date: z.int().optional().describe('When a ban or restriction ends; 0 for never'),
+    until_date: z.int().optional().describe('End of the ban or restriction as Unix time; 0 if it never ends'),
     ...Object.fromEntries(
       [...rightNames, ...otherFlags, ...permissionNames].map((name) => [name, flag.optional()]),
     ),

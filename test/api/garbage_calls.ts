@@ -15,7 +15,7 @@ export interface Target {
   readonly name: string;
   readonly caller: 'bot' | 'user' | 'admin';
   readonly verb: string;
-  /** The path of an endpoint, where `{name}` stands for a segment. Null for a bot method. */
+  /** The path of an endpoint, where `{name}` stands for a segment. Null if the call is a bot method. */
   readonly path: string | null;
   readonly shape: Shape;
   readonly deaf: boolean;

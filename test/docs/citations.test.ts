@@ -53,7 +53,7 @@ test('every cited section and numbered law exists', () => {
   const cited = files.flatMap((path) =>
     citations(read(path)).map(([name, section]) => ({ path, name, section })),
   );
-  // Test rows of the interface cite its sections without its name, for example `§4.3`.
+  // The interface tests cite the sections of the interface without its name, for example `§4.3`.
   for (const path of files.filter((file) => file.startsWith('test/interface/')))
     for (const [, section = ''] of read(path).matchAll(/(?<!behaviour )§ ?(\d+(?:\.\d+)*)/g))
       cited.push({ path, name: 'interface', section });

@@ -26,7 +26,7 @@ import { playRound } from './clients.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 
 /**
- * The time limit of a test. It is high, because each round creates new objects, which takes seconds on a busy machine.
+ * The time limit of a test. It is high, because creating the objects of a round takes seconds on a busy machine.
  */
 const limitMs = Math.max(patienceMs, 300_000);
 

@@ -1,4 +1,4 @@
-/** Test rows on deliveries to webhooks (interface §4.4, §6), and on the limits of webhooks (§§7, 8). */
+/** Interface tests of deliveries to webhooks (interface §4.4, §6), and of the limits of webhooks (§§7, 8). */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-/** Test rows for interface §2: every field of every table. */
+/** Interface tests of every field in the tables of interface §2. */
 import { expect } from 'vitest';
 import { languages } from '../../src/rules/identity_texts.js';
 import type { Case, Direct } from './case.js';

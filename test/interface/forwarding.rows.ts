@@ -1,4 +1,4 @@
-/** Test rows on forwards and copies (interface §4.3), protected content (§7) and the size of a batch (§8). */
+/** Interface tests of forwards and copies (interface §4.3), protected content (§7) and the size of a batch (§8). */
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { bad, ok, type Row, row } from './row.js';

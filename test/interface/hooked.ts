@@ -1,4 +1,4 @@
-/** Shared parts of test rows about webhooks: bots that have a webhook receiver, and checks of their webhook info. */
+/** What the interface tests of webhooks share: bots that have a webhook receiver, and checks of their webhook info. */
 import { expect } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import type { Bot, Case, Direct } from './case.js';

@@ -1,6 +1,6 @@
 /**
- * Test rows for interface §4.3. They cover every bot method, with the HTTP verb that the table names and every field of
- * the request.
+ * Interface tests of the bot methods (interface §4.3). They cover every method, with the HTTP verb that the table names
+ * and every field of the request.
  */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';

@@ -1,4 +1,4 @@
-/** Test rows on the ownership of bots (interface §3). */
+/** Interface tests of the ownership of bots (interface §3). */
 import { expect } from 'vitest';
 import type { Bot, Case, Person } from './case.js';
 import { abilities } from './fields.rows.js';

@@ -1,4 +1,4 @@
-/** Test rows on pictures of bots (interface §2) and on the size of pictures (§8). */
+/** Interface tests of the pictures of bots (interface §2), and of the size of pictures (§8). */
 import sharp from 'sharp';
 import { expect } from 'vitest';
 import { png } from '../support/samples.js';

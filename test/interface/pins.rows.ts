@@ -1,5 +1,6 @@
 /**
- * Test rows on pins (interface §3), on the methods that set pins (§4.3), and on the service message about a pin (§6).
+ * Interface tests of pins (interface §3), of the methods that set pins (§4.3), and of the service message about a pin
+ * (§6).
  */
 import { expect } from 'vitest';
 import type { Bot, Case, Direct } from './case.js';

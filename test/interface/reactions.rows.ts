@@ -1,4 +1,4 @@
-/** Test rows on reactions (interface §3), and on the endpoints with which people react to posts (§4.1). */
+/** Interface tests of reactions (interface §3), and of the endpoints with which people react to posts (§4.1). */
 import { expect } from 'vitest';
 import type { Case, Person, Post } from './case.js';
 import { freshPost } from './fields.rows.js';

@@ -1,6 +1,6 @@
 /**
- * Test rows on edits that are forbidden or too frequent (interface §7), and on limits (§8). For each limit, one row
- * uses the maximum value and another row exceeds it by one.
+ * Interface tests of edits that are forbidden or too frequent (interface §7), and of limits (§8). For each limit, one
+ * test uses the maximum value, and another test exceeds the maximum by one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';

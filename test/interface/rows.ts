@@ -1,4 +1,4 @@
-/** All test rows for the tables in interface §§2-4 and 6-8. */
+/** All interface tests of the tables in interface §§2-4 and 6-8. */
 import { deliveryRows } from './deliveries.rows.js';
 import { fieldRows } from './fields.rows.js';
 import { forwardingRows } from './forwarding.rows.js';

@@ -1,4 +1,4 @@
-/** Test rows on tokens and on the two ways to get updates (interface §3, §4.2), and on invalid tokens (§7). */
+/** Interface tests of tokens, of the two ways to get updates (interface §3, §4.2), and of invalid tokens (§7). */
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { abilities } from './fields.rows.js';

@@ -1,4 +1,4 @@
-/** Test rows on setting and deleting a webhook, and on the webhook info (interface §§2, 3, 4.3, 6). */
+/** Interface tests of how bots set and delete a webhook, and of the webhook info (interface §§2, 3, 4.3, 6). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import {

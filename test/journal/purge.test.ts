@@ -118,7 +118,7 @@ test('the purge removes the reactions and counts of a deleted post before its to
     select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
     where u <= 1000 or (partition, number) = (1, 7)`);
   await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
-  // Collects statistics, because without them each chunk reads all reactions, which takes minutes on a busy machine.
+  // Collects statistics, because without them each chunk reads all reactions. On a busy machine, this takes minutes.
   await run('analyze posts');
   await run('analyze post_reactions');
   // One purge removes a limited number of rows, and the tombstone stays until all parts of the post are removed.

@@ -100,8 +100,8 @@ test('a bot has commands for at most 100 combinations of scope and language, eve
   expect(refused.length).toBe(12 - free);
   for (const { reason } of refused) expect(reason.message).toBe('Bad Request: too many command scopes');
   expect(Object.keys((await stored(bot.id)) ?? {}).length).toBe(limits.command_scopes_max);
-  // A scope that has commands can get other commands. A scope whose commands were removed no longer counts towards the
-  // maximum number.
+  // The bot now has the maximum number of scopes. It can still replace the commands of one of its scopes. It can also
+  // add a new scope after it has removed the commands of another scope.
   await one.store.bots.setCommands(bot.id, 'chat:-0|', list('other'));
   await one.store.bots.setCommands(bot.id, 'chat:-0|', []);
   await one.store.bots.setCommands(bot.id, 'default|', list('d'));

@@ -8,7 +8,7 @@ import { deliveryLimits as limits } from '../limits.js';
 
 interface Kept {
   readonly session: Buffer;
-  /** When the session may no longer be resumed (monotonic clock). */
+  /** The monotonic time in ms at which the session may no longer be resumed. */
   readonly endMs: number;
 }
 

@@ -82,7 +82,7 @@ const params = z.object({
     ),
   ).describe('How long the poll is open, in seconds'),
   close_date: optional(integer()).describe(
-    `When the poll closes, as Unix time in seconds: ${openMin} s to ${openMax} s from now, instead of \`open_period\``,
+    `Unix time in seconds at which the poll closes, ${openMin} s to ${openMax} s from now. Replaces \`open_period\``,
   ),
   is_closed: optional(boolean).describe('Sends a closed poll, as a preview'),
   shuffle_options: off('a random order of the options'),

@@ -4,9 +4,9 @@ import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** When the token was created, as Unix time in seconds. */
+  /** The Unix time in seconds at which the token was created. */
   readonly created_at: number;
-  /** When the token expires, as Unix time in seconds. Null for a token that does not expire. */
+  /** The Unix time in seconds at which the token expires. Null if the token does not expire. */
   readonly expires_at: number | null;
 }
 
@@ -64,7 +64,7 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** When the call was made, as Unix time in seconds. For a group of identical calls, the time of the first call. */
+  /** The Unix time in seconds at which the call, or the first call of a group of identical calls, was made. */
   readonly at: number;
   /** The HTTP status, or null for a change whose outcome is unknown. */
   readonly status: number | null;

@@ -21,7 +21,7 @@ export async function loadFacts(sql: Sql, user: number) {
 export interface NoticeFact {
   readonly id: number;
   readonly notice: Notice;
-  /** When the notice was created, as Unix time in seconds. */
+  /** The Unix time in seconds at which the notice was created. */
   readonly at: number;
 }
 

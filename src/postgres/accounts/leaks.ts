@@ -133,7 +133,7 @@ export interface LeakRow {
   readonly bot_id: number | null;
   readonly username: string | null;
   readonly user_id: number | null;
-  /** When the leak was recorded, as Unix time in ms. */
+  /** The Unix time in ms at which the leak was recorded. */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;

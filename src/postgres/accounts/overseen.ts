@@ -5,12 +5,12 @@ export interface OverseenBotRow {
   readonly id: number;
   readonly username: string;
   readonly name: string;
-  /** When the bot was created. All times in this row are Unix times in seconds. */
+  /** The time at which the bot was created. All times in this row are Unix times in seconds. */
   readonly created_at: number;
   readonly suspended_at: number | null;
-  /** When the bot's current token was blocked because of a leak. Null if the token is not blocked. */
+  /** The time at which the bot's current token was blocked because of a leak. Null if the token is not blocked. */
   readonly blocked_at: number | null;
-  /** The owner. Null for the management bot. */
+  /** The owner. Null if the bot is the management bot. */
   readonly owner_id: number | null;
 }
 

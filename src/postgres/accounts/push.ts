@@ -43,7 +43,7 @@ export const removeSubscription = (sql: Sql, user: number, endpoint: string) => 
 
 export interface SubscriptionFact {
   readonly endpoint: string;
-  /** When the browser was registered, as Unix time in seconds. */
+  /** The Unix time in seconds at which the browser was registered. */
   readonly created_at: number;
 }
 

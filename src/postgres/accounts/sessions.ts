@@ -7,7 +7,7 @@ export interface SessionRow {
   readonly id: number;
   /** The family of the browser that signed in, or '' if it is unknown. */
   readonly agent: string;
-  /** When the session was created, as Unix time in seconds. */
+  /** The Unix time in seconds at which the session was created. */
   readonly created_at: number;
   /** The day of the session's last use as YYYY-MM-DD in UTC, or null if the session was never used. */
   readonly last_used_on: string | null;

@@ -84,7 +84,7 @@ export interface UserTokenRow {
   readonly id: number;
   /** '' if the token was issued without a name. */
   readonly name: string;
-  /** When the token was created, as Unix time in seconds. */
+  /** The Unix time in seconds at which the token was created. */
   readonly created_at: number;
   /** The day of the token's last use as YYYY-MM-DD in UTC, or null if the token was never used. */
   readonly last_used_on: string | null;

@@ -40,7 +40,7 @@ export interface AuditRow {
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** When the event happened, as Unix time in seconds. */
+  /** The Unix time in seconds at which the event happened. */
   readonly at: number;
 }
 
@@ -65,7 +65,7 @@ export async function noteAudit(
 /** The audit entry for the updates that one call by an operator replays. */
 export interface ReplayNote {
   readonly actor: AuditActor;
-  /** The id of the entry that an earlier step of the same call created. Null for the first step. */
+  /** The id of the entry that an earlier step of the same call created. Null if this is the first step. */
   readonly event: number | null;
 }
 

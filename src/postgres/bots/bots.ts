@@ -10,7 +10,7 @@ import type { BotPictures } from './pictures.js';
 
 export interface BotRow {
   readonly id: number;
-  /** The owner. Null for a deleted bot and for the management bot. */
+  /** The owner. Null if the bot was deleted, or if it is the management bot. */
   readonly owner_id: number | null;
   readonly username: string;
   /** The bot's default name, or the name given at its creation if no default is set. */

@@ -195,7 +195,7 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** When the offer expires, as Unix time in seconds. */
+  /** The Unix time in seconds at which the offer expires. */
   readonly expires_at: number;
 }
 

@@ -19,7 +19,7 @@ export interface FailingRow {
   readonly username: string;
   /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
-  /** When the failures began, as Unix time in seconds. */
+  /** The Unix time in seconds at which the failures began. */
   readonly since: number;
 }
 
@@ -76,7 +76,7 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** When the webhook began to fail, as Unix time in seconds. Null if the webhook works. */
+  /** The Unix time in seconds at which the webhook began to fail. Null if the webhook works. */
   readonly failing_since: number | null;
 }
 

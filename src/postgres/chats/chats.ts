@@ -20,7 +20,7 @@ export interface ChatRow {
   readonly incarnation: number;
   readonly version: number;
   readonly bots: readonly number[];
-  /** The two people of a chat of type `person`. Null for groups and channels. */
+  /** The two people of a chat of type `person`. Null if the chat is a group or a channel. */
   readonly opener_id: number | null;
   readonly peer_id: number | null;
   /** Whether one of the two people has blocked the other. */
@@ -47,7 +47,7 @@ export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
  * Loads the incarnation of a partition. The message ids of a new chat start at this incarnation. If the incarnation is
- * raised before the chat's first message, the chat skips some ids, which is harmless.
+ * raised before the chat's first message, the chat skips some ids. Skipped ids do no harm.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -127,7 +127,7 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** The username of a public chat. Absent for a private chat. */
+  /** The username of a public chat. Absent if the chat is private. */
   readonly username?: string | undefined;
   readonly private: boolean;
 }

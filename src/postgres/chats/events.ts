@@ -16,7 +16,7 @@ export interface Standing {
   readonly status: MemberStatus;
   /** The rights of an administrator, or the permissions of a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
-  /** When the ban or restriction ends, as Unix time in seconds. Null or absent if it never ends. */
+  /** The Unix time in seconds at which the ban or restriction ends. Null or absent if it never ends. */
   readonly until_date?: number | null;
   readonly custom_title?: string | null;
   readonly promoted_by?: number | null;
@@ -49,7 +49,7 @@ export interface EventLink {
   readonly is_revoked: boolean;
   readonly creates_join_request: boolean;
   readonly name: string | null;
-  /** When the link expires, as Unix time in seconds. Null if it never expires. */
+  /** The Unix time in seconds at which the link expires. Null if it never expires. */
   readonly expire_date: number | null;
   readonly member_limit: number | null;
   readonly pending: number;
@@ -71,7 +71,7 @@ export interface MemberEvent {
   readonly link: EventLink | null;
   /** The bots that may decide on the join request, or null for other changes. */
   readonly request_bots: readonly number[] | null;
-  /** When the change was made, as Unix time in seconds. */
+  /** The Unix time in seconds at which the change was made. */
   readonly date: number;
 }
 

@@ -146,7 +146,7 @@ export interface InvitationRow {
   readonly username: string | null;
   readonly member_count: number;
   readonly by_id: number;
-  /** When the invitation was sent, as Unix time in seconds. */
+  /** The Unix time in seconds at which the invitation was sent. */
   readonly date: number;
 }
 

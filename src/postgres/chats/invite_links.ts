@@ -8,7 +8,7 @@ import { lockChat } from './members.js';
 
 export interface LinkSettings {
   readonly name: string | null;
-  /** When the link expires, as Unix time in seconds. Null for a link that does not expire. */
+  /** The Unix time in seconds at which the link expires. Null if the link does not expire. */
   readonly expire_date: number | null;
   /** The maximum number of current members who joined by the link, or null for no maximum. */
   readonly member_limit: number | null;

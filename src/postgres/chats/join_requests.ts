@@ -132,7 +132,7 @@ export const hasAsked = (sql: Sql, chat: number, user: number) =>
 export interface JoinRequestRow {
   readonly id: number;
   readonly user_id: number;
-  /** When the request was made, as Unix time in seconds. */
+  /** The Unix time in seconds at which the request was made. */
   readonly date: number;
 }
 

@@ -3,7 +3,7 @@ import { type Sql, seconds } from '../sql.js';
 
 export interface MuteRow {
   readonly chat_id: number;
-  /** When the mute ends, as Unix time in seconds. Null for a permanent mute. */
+  /** The Unix time in seconds at which the mute ends. Null if the mute is permanent. */
   readonly until: number | null;
 }
 

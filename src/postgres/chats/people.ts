@@ -134,7 +134,7 @@ export function setPersonBlocked(
 export interface BlockRow {
   readonly id: number;
   readonly blocked_id: number;
-  /** When the person was blocked, as Unix time in seconds. */
+  /** The Unix time in seconds at which the person was blocked. */
   readonly date: number;
 }
 

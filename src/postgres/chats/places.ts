@@ -6,9 +6,9 @@ import { present } from './chats.js';
 
 export interface PlaceRow {
   readonly chat_id: number;
-  /** The rank of a pinned chat; the chat with the greatest number comes first. Null for an archived chat. */
+  /** The rank of a pinned chat; the chat with the greatest number comes first. Null if the chat is archived. */
   readonly pin: number | null;
-  /** The id of the chat's newest message at the time of archiving. Null for a pinned chat. */
+  /** The id of the chat's newest message at the time of archiving. Null if the chat is pinned. */
   readonly archived_through: number | null;
   readonly muted: boolean;
 }

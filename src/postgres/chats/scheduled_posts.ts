@@ -13,7 +13,7 @@ export interface ScheduledPostRow {
   readonly chat_id: number;
   readonly user_id: number;
   readonly content: Buffer;
-  /** When the post is to be published, as Unix time in seconds. */
+  /** The Unix time in seconds at which the post is to be published. */
   readonly publish_at: number;
   /** The name of the error that prevented the publication. Null if the post is still scheduled. */
   readonly failure: string | null;

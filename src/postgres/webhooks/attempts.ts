@@ -9,7 +9,7 @@ export interface NewAttempt {
   /** The slot of the route, or 0 for the bot's webhook. */
   readonly slot: number;
   readonly updateId: number;
-  /** When the attempt was made, as Unix time in ms. */
+  /** The Unix time in ms at which the attempt was made. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -18,7 +18,7 @@ export interface NewAttempt {
   /** The first 1 KiB of the receiver's answer, with secrets masked. */
   readonly answer: string;
   readonly tries: number;
-  /** When the next attempt is planned, as Unix time in ms. Null if none is planned. */
+  /** The Unix time in ms of the next planned attempt. Null if no further attempt is planned. */
   readonly nextTryAt: number | null;
   /** Why this was the last attempt. Null after a success, or if another attempt follows. */
   readonly dead: string | null;
@@ -178,7 +178,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** When the attempt was made, as Unix time in seconds. */
+  /** The Unix time in seconds at which the attempt was made. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -186,7 +186,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** When the next attempt was planned, as Unix time in seconds. Null if no further attempt was planned. */
+  /** The Unix time in seconds for which the next attempt was planned. Null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
   readonly slot: number;
@@ -234,9 +234,9 @@ export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
 export interface OutcomeRow {
   readonly slot: number;
   readonly delivered: boolean;
-  /** The HTTP status of a failure. Null for a success, or if there was no answer. */
+  /** The HTTP status if the attempt failed. Null if the attempt succeeded or the receiver did not answer. */
   readonly status: number | null;
-  /** The error of a failure. Null for a success. */
+  /** The error message if the attempt failed. Null if the attempt succeeded. */
   readonly error: string | null;
   readonly count: number;
   /** The time of the last attempt, as Unix time in seconds. */

@@ -13,7 +13,7 @@ export interface ReplayRow {
   /** Updates from before this Unix time (in seconds) are not replayed. Null if the replay begins at an update id. */
   readonly fromTime: number | null;
   readonly last: number;
-  /** When the replay started and ended, as Unix times in seconds. */
+  /** The Unix times in seconds at which the replay started and ended. */
   readonly started: number;
   readonly ended: number | null;
   readonly cancelled: boolean;
@@ -111,7 +111,7 @@ export interface StoredRange {
   readonly last: number;
   /** The replay includes only updates that were delivered or given up at this time or later. */
   readonly since: Date;
-  /** When the present owner of the bot became its owner. */
+  /** The time since which the bot has had its present owner. */
   readonly owned: Date;
 }
 

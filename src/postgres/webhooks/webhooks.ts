@@ -24,7 +24,7 @@ export interface WebhookRow extends WebhookColumns {
   readonly signing_box: Buffer;
   /** The encrypted former signing secret, which also signs requests until `former_until`. */
   readonly former_signing_box: Buffer | null;
-  /** Until when the former signing secret also signs requests, as Unix time in ms. */
+  /** The Unix time in ms until which the former signing secret also signs requests. */
   readonly former_until: number | null;
   readonly version: number;
   /**

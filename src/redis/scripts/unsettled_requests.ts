@@ -9,7 +9,7 @@ import { redisLimits as limits } from '../limits.js';
 
 interface Noted {
   readonly request: string;
-  /** When the request id is forgotten, in ms of the monotonic clock. */
+  /** The monotonic time in ms at which the request id is forgotten. */
   readonly until: number;
 }
 

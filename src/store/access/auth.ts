@@ -31,7 +31,7 @@ type External = () => Promise<{ readonly id: number; readonly expiresAt: number 
 interface Memory<T> {
   readonly value: T;
   /**
-   * When the entry expires, in ms of the monotonic clock. A whole number, because V8 stores small integers inside the
+   * The monotonic time in ms at which the entry expires. A whole number, because V8 stores small integers inside the
    * object.
    */
   readonly until: number;

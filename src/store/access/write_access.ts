@@ -13,7 +13,7 @@ export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;
-  /** The current usernames of the people whom the owner selected. Empty for other policies. */
+  /** The current usernames of the people whom the owner selected. Empty if the policy is another one. */
   readonly usernames: readonly string[];
 }
 

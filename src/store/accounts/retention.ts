@@ -72,8 +72,8 @@ interface Aged {
 }
 
 /**
- * Runs one step of the removal of old messages. When the time for the step is over, the step stops before the next
- * message.
+ * Runs one step of the removal of old messages. The step has a time limit. After this time, it stops before the
+ * next message.
  */
 class MessageStep {
   readonly #shard: StoreShard;
@@ -180,8 +180,7 @@ class MessageStep {
       const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
       for (const row of chats) {
         const isDue = this.#isDue(row);
-        // If the time for this step is over, returns the position before this chat. The next step then starts with this
-        // chat.
+        // If the step has reached its time limit, it ends before this chat. The next step starts with this chat.
         if (isDue && this.#isOver()) return at;
         at = { ...at, chat: row.chat_id, user: row.user_id };
         if (isDue) at = await this.#eraseChat(at);

@@ -15,7 +15,7 @@ import type { Bots } from './bots.js';
 export interface SigningSecret {
   readonly secret: string;
   /**
-   * Until when deliveries are also signed with the former secret, as Unix time in ms. Null if there is no former
+   * The Unix time in ms until which deliveries are also signed with the former secret. Null if there is no former
    * secret.
    */
   readonly formerUntil: number | null;

@@ -33,7 +33,7 @@ export interface Change {
   /** The id of the message or callback query that the change is about. 0 after an unpin. */
   readonly id: string;
   /**
-   * The changed message. Null for a change without a message, and for a message that was deleted or is not in Redis.
+   * The changed message. Null if the change has no message, or if the message was deleted or is not in Redis.
    */
   readonly message: StoredMessage | null;
   readonly answer: Readonly<Record<string, unknown>> | null;

@@ -76,7 +76,7 @@ export interface Media {
   readonly id: string;
   /** The `file_unique_id`. Equal files have the same value. It cannot be used to send or download a file. */
   readonly unique: string;
-  /** The URL of media stored by URL. Absent for uploaded media. */
+  /** The URL if the media were sent as a URL. Absent if they were uploaded. */
   readonly url?: string;
   /** In bytes. */
   readonly size?: number;
@@ -136,7 +136,7 @@ export interface ForwardOrigin {
   /** The channel in which the original message was posted. `message` is its id there. */
   readonly chat?: Profile;
   readonly message?: number;
-  /** When the original message was sent, as Unix time in seconds. */
+  /** The Unix time in seconds at which the original message was sent. */
   readonly date: number;
 }
 

@@ -98,7 +98,7 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** When a ban or restriction ends, as Unix time in seconds. 0 if it never ends. */
+  /** The Unix time in seconds at which a ban or restriction ends. 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
   /** Who made this member an administrator. 0 if the member is not an administrator. */
@@ -135,7 +135,7 @@ export interface SealedWebhook {
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** Until when the former signing secret is valid, as Unix time in ms. Null if there is no former signing secret. */
+  /** The Unix time in ms until which the former signing secret is valid. Null if there is no former signing secret. */
   readonly formerUntil: number | null;
   readonly retry: RetryPolicy | null;
   /** The encrypted routes, or null for a bot that never had routes. */

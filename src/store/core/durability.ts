@@ -64,8 +64,8 @@ interface Watched {
    */
   reading: Promise<Progress | undefined> | undefined;
   /**
-   * When a flush was last requested (monotonic clock). Minus infinity if the flusher has announced a flush since
-   * then.
+   * The monotonic time in ms at which a flush was last requested. Minus infinity if the flusher has announced a flush
+   * since then.
    */
   askedAt: number;
   /** True while a regular read is running. Regular reads make up for lost hints. */

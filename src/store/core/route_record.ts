@@ -38,7 +38,7 @@ export interface RouteCommands {
 export interface Route extends RouteSettings {
   readonly slot: number;
   /**
-   * When the route was added, as Unix time in ms. If an update in this slot is older, it belongs to a deleted route
+   * The Unix time in ms at which the route was added. If an update in this slot is older, it belongs to a deleted route
    * that used the slot before.
    */
   readonly made: number;

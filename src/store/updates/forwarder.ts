@@ -25,7 +25,7 @@ const valuesPerUpdate = 10;
 /** A change triggers a retry for unreachable bots only if the last retry was at least this long ago. */
 const retryMs = 1_000;
 
-/** The run id of each partition's Redis server, all from the same moment. Null for a server that was unavailable. */
+/** The run id of each partition's Redis server, all from the same moment. Null if the server was unavailable. */
 type RunIds = ReadonlyArray<string | null>;
 
 interface Batch {

@@ -64,8 +64,8 @@ export interface QueueInfo {
   /** The last failed delivery, if a webhook is set. Its date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
   /**
-   * When a worker that was serving this bot was last found to have died, as Unix time in seconds. Null if this was more
-   * than a day ago.
+   * The Unix time in seconds at which a worker that was serving this bot was last found to have died. Null if this was
+   * more than a day ago.
    */
   readonly strayed: number | null;
   /** How many updates became dead letters. */

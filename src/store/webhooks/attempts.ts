@@ -18,7 +18,7 @@ export type { AttemptCounts, OutcomeRow, RefusedAttempt } from '../../postgres/w
 export type NewAttempt = Omit<rows.NewAttempt, 'slot'>;
 
 export interface AttemptRow extends Omit<rows.AttemptRow, 'slot'> {
-  /** The name of the route. Undefined for the webhook itself and for a deleted route. */
+  /** The name of the route. Undefined if the attempt belongs to the webhook itself, or if the route was deleted. */
   readonly route: string | undefined;
 }
 

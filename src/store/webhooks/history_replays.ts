@@ -18,7 +18,9 @@ import { createQueueSwitch, type QueueSwitch } from './queue_switch.js';
 import type { Webhooks } from './webhooks.js';
 
 export interface HistoryReplay extends rows.ReplayRow {
-  /** The name of the route that gets the updates. Undefined for the webhook itself, and after the route was deleted. */
+  /**
+   * The name of the route that gets the updates. Undefined if the webhook itself gets them, or if the route was deleted.
+   */
   readonly route: string | undefined;
   readonly pending: number;
   readonly error: string | null;

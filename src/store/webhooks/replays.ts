@@ -27,7 +27,9 @@ export interface DeadLetter {
   readonly reason: string;
   /** When Petrel stopped retrying the delivery, as Unix time in ms. */
   readonly date: number;
-  /** The name of the update's route. Undefined for the webhook itself and for a deleted route. */
+  /**
+   * The name of the update's route. Undefined if the update belongs to the webhook itself, or if the route was deleted.
+   */
   readonly route: string | undefined;
 }
 

@@ -753,7 +753,7 @@ export type OperatorBot = {
   created_date: number;
   /** `blocked`: the token leaked, and the bot has no new one */
   state: "active" | "suspended" | "blocked";
-  /** When the bot was suspended or its token was blocked */
+  /** Time at which the bot was suspended or its token was blocked */
   state_date?: number;
   /** Absent if the bot is the management bot */
   owner?: {
@@ -815,7 +815,7 @@ export type OperatorPerson = {
   /** Unix time in seconds */
   created_date: number;
   state: "active" | "suspended";
-  /** When the person was suspended */
+  /** Time at which the person was suspended */
   state_date?: number;
   bot_count: number;
 };
@@ -1555,7 +1555,7 @@ export type OperatorQueue = {
   pending_update_count: number;
   /** Number of updates of this queue that became dead letters so far */
   dead_count: number;
-  /** Since when all attempts failed. Absent while attempts succeed */
+  /** Time since which all attempts have failed. Absent if the last attempt succeeded */
   failing_date?: number;
   /** Unix time in seconds */
   last_error_date?: number;

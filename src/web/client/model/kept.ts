@@ -27,7 +27,7 @@ export interface KeptMessage {
   /** The quoted message. After a reload it has no contents, because quoted contents are never stored. */
   readonly replyTo?: Message;
   /**
-   * When the person sent the message, as Unix time in ms. Increased if necessary, so that it is greater than the
+   * The Unix time in ms at which the person sent the message. Increased if necessary, so that it is greater than the
    * `order` of this window's previous message.
    */
   readonly order: number;

@@ -12,7 +12,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** The map or phone number that the card opens. Absent for dice and polls. */
+  /** The map or phone number that the card opens. Absent if the card shows dice or a poll. */
   href?: string;
   /** Present if the location is or was live. */
   live?: Location;

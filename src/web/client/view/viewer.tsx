@@ -192,7 +192,7 @@ interface ViewerProps {
 interface BarProps {
   item: AlbumItem;
   place: string;
-  /** Changes the scale of the picture. Undefined for a video. */
+  /** Changes the scale of the picture. Undefined if a video is shown. */
   zoom: ((factor: number) => void) | undefined;
   scale: number;
   close: () => void;
